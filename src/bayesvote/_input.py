@@ -1,0 +1,224 @@
+"""What every bank and booster does with its input: check it once, hold it in one form, share it out over the cores."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import sparray, spmatrix
+
+from bayesvote._checks import Array, Labels, labels, weights, whole
+
+_T = TypeVar("_T")
+
+# Squares of larger values would overflow in a member's sums and so ruin it for good, as infinity would.
+_LARGEST = 1e100
+
+
+class Rows(NamedTuple):
+    """Checked rows in compressed form; dense rows share one list of columns.
+
+    Row t holds ``values[starts[t]:starts[t + 1]]``. Their columns are ``columns[starts[t]:starts[t + 1]]``
+    for sparse rows and all of ``columns`` for dense ones.
+    """
+
+    n: int
+    width: int
+    dense: Array | None  # (n, width), C-contiguous; None for sparse rows
+    values: Array
+    columns: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    has_nan: bool
+
+    @property
+    def sparse(self) -> bool:
+        """Whether each row has columns of its own."""
+        return self.dense is None
+
+    def part(self, first: int, last: int) -> "Rows":
+        """Rows first to last, without a copy."""
+        if first == 0 and last == self.n:
+            return self
+        starts = self.starts[first : last + 1]
+        at = slice(starts[0], starts[-1])
+        dense = None if self.dense is None else self.dense[first:last]
+        columns = self.columns[at] if self.sparse else self.columns
+        return Rows(last - first, self.width, dense, self.values[at], columns, starts - starts[0], self.has_nan)
+
+    def todense(self, first: int = 0, last: int | None = None) -> Array:
+        """Return rows first to last as a dense array."""
+        last = self.n if last is None else min(last, self.n)
+        if self.dense is not None:
+            return self.dense[first:last]
+        edges = self.starts[first : last + 1]
+        out = np.zeros((last - first, self.width))
+        at = np.repeat(np.arange(last - first), np.diff(edges))
+        out[at, self.columns[edges[0] : edges[-1]]] = self.values[edges[0] : edges[-1]]
+        return out
+
+
+RowsLike = ArrayLike | sparray | spmatrix | Rows
+
+
+def started(who: str, state: _T | None) -> _T:
+    """Return a bank's state, or tell that there is none yet."""
+    if state is None:
+        raise ValueError(f"{who}: must be started before use. Call start(n_features, n_classes) first.")
+    return state
+
+
+def check_start(
+    who: str, n_features: int, n_classes: int, rng: np.random.Generator | int | None
+) -> np.random.Generator:
+    """Check what a bank is started with; return its random generator."""
+    whole(who, "n_features", n_features)
+    whole(who, "n_classes", n_classes, least=2)
+    return np.random.default_rng(rng)
+
+
+def check_rows(who: str, X: RowsLike, n_features: int) -> Rows:
+    """Check a chunk of rows, dense or sparse: two-dimensional, n_features wide, finite or NaN.
+
+    Rows that are checked already only have their width compared: a union checks once for all its banks.
+    """
+    rows = as_rows(who, X)
+    if rows.width != n_features:
+        raise ValueError(
+            f"{who}: X must have {n_features} features, as at the start, got {rows.width}. "
+            "Give every row the same columns, with NaN where a value is missing."
+        )
+    return rows
+
+
+def as_rows(who: str, X: RowsLike) -> Rows:
+    """Check rows of any width."""
+    if isinstance(X, Rows):
+        return X
+    return _sparse(who, X) if isinstance(X, (sparray, spmatrix)) else _dense(who, X)
+
+
+def check_labelled(
+    who: str,
+    X: RowsLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    n_features: int,
+    n_classes: int,
+) -> tuple[Rows, Labels, Array]:
+    """Check rows, their labels and their weights."""
+    rows = check_rows(who, X, n_features)
+    weight = weights(who, sample_weight, rows.n)
+    if not weight.flags.carray:
+        weight = weight.copy()
+    return rows, labels(who, y, rows.n, n_classes), weight
+
+
+def _dense(who: str, X: ArrayLike) -> Rows:
+    given = np.asarray(X)
+    if given.dtype.kind == "O":
+        with suppress(TypeError, ValueError):
+            given = given.astype(np.float64)
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"{who}: X must hold real numbers, got {given.dtype} values. Encode them first.")
+    if given.ndim != 2:
+        raise ValueError(
+            f"{who}: X must be two-dimensional, rows by features, got shape {given.shape}. "
+            "Reshape a single row with X.reshape(1, -1)."
+        )
+    # Writeable, too: Numba would compile anew for arrays that are not.
+    if given.dtype != np.float64 or not given.flags.carray:
+        given = np.array(given, dtype=np.float64, order="C")
+    n, width = given.shape
+    values = given.reshape(-1)
+    starts = _one_row(width) if n == 1 else np.arange(n + 1, dtype=np.int64) * width
+    return Rows(n, width, given, values, _all_columns(width), starts, _has_nan(who, values))
+
+
+@lru_cache(maxsize=64)
+def _all_columns(width: int) -> NDArray[np.int32]:
+    return np.arange(width, dtype=np.int32)
+
+
+@lru_cache(maxsize=64)
+def _one_row(width: int) -> NDArray[np.int64]:
+    return np.array([0, width], dtype=np.int64)
+
+
+def _sparse(who: str, X: Any) -> Rows:
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise TypeError(f"{who}: X must hold real numbers, rows by features, got {X.dtype} of shape {X.shape}.")
+    matrix = X.tocsr()
+    n, width = matrix.shape
+    starts = matrix.indptr.astype(np.int64)
+    stored = min(len(matrix.indices), len(matrix.data))
+    if starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > stored:
+        raise ValueError(f"{who}: X must be a valid sparse matrix, got broken row pointers.")
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the caller's matrix stays as it was
+        matrix.sum_duplicates()
+        starts = matrix.indptr.astype(np.int64)
+    nnz = int(starts[-1])
+    columns = matrix.indices[:nnz].astype(np.int32, copy=False)
+    if nnz and (columns.min() < 0 or columns.max() >= width):
+        raise ValueError(f"{who}: X must be a valid sparse matrix, got a column outside 0 to {width - 1}.")
+    values = np.ascontiguousarray(matrix.data[:nnz], dtype=np.float64)
+    if not (values.flags.writeable and columns.flags.writeable):
+        values, columns = values.copy(), columns.copy()
+    return Rows(n, width, None, values, columns, starts, _has_nan(who, values))
+
+
+def _has_nan(who: str, values: Array) -> bool:
+    # Most chunks are tame, which is quickly told; only the others are looked at closely. A product is the quickest
+    # for few values, but for many wakes threads of the BLAS, which then spin on the cores that the kernels need.
+    if len(values) < 10_000:
+        tame = np.vdot(values, values) < _LARGEST**2
+    else:
+        tame = np.minimum.reduce(values) > -_LARGEST and np.maximum.reduce(values) < _LARGEST
+    if tame:
+        return False
+    large = values[np.abs(values) > _LARGEST]
+    if len(large):
+        raise ValueError(
+            f"{who}: X must hold finite numbers below {_LARGEST:g} in size, got {large[0]}. "
+            "Mark missing values with NaN."
+        )
+    return bool(np.any(np.isnan(values)))
+
+
+def n_threads() -> int:
+    """How many threads may be used: NUMBA_NUM_THREADS, or the cores this process may run on."""
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def share_out(work: Callable[[int, int], None], n_items: int, block: int = 1, *, worth: bool = True) -> None:
+    """Run ``work(first, last)`` over the items, on all cores if it is worth it, in shares that are whole blocks.
+
+    Plain threads around kernels without the interpreter lock: unlike Numba's own threads they can be used
+    from several threads at once and after a fork. The shares must not change the results.
+    """
+    n_blocks = -(-n_items // block)
+    n_shares = min(n_threads(), n_blocks) if worth else 1
+    if n_shares <= 1:
+        work(0, n_items)
+        return
+    edges = [min(n_items, block * (n_blocks * k // n_shares)) for k in range(n_shares + 1)]
+    others = [_pool(n_shares - 1).submit(work, edges[k], edges[k + 1]) for k in range(1, n_shares)]
+    work(edges[0], edges[1])
+    for other in others:
+        other.result()
+
+
+@lru_cache(maxsize=1)
+def _pool(n_workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_workers, thread_name_prefix="bayesvote")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

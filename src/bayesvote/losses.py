@@ -1,0 +1,95 @@
+"""The loss g of one member, as a function of its margin z.
+
+With two classes the margin of a signed score c(x) for the label y is ``z = y c(x)``; with several classes it is the
+label's score less the best other score. The first is the second for the scores ``(-c/2, c/2)``.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesvote import _checks
+from bayesvote._checks import Array
+
+Loss = Callable[[Array], Array]
+
+# The logarithm of a g floored here is finite, and as exact as one taken from the margin: g is precise down to here.
+SMALLEST = float(np.finfo(np.float64).tiny)
+
+
+def ramp(margin: ArrayLike) -> Array:
+    """Ramp loss, ``clip((1 - z) / 2, 0, 1)``: the paper's choice in its experiments.
+
+    >>> ramp([-2.0, 0.0, 0.5, 2.0])
+    array([1.  , 0.5 , 0.25, 0.  ])
+    """
+    return np.clip((1.0 - np.asarray(margin, dtype=np.float64)) / 2.0, 0.0, 1.0)
+
+
+def logistic(margin: ArrayLike) -> Array:
+    """Logistic loss, ``log(1 + exp(-z))``, floored at the smallest normal double so that its logarithm is finite.
+
+    >>> logistic([0.0, 800.0])
+    array([6.93147181e-001, 2.22507386e-308])
+    """
+    z = np.asarray(margin, dtype=np.float64)
+    return np.asarray(np.maximum(np.maximum(-z, 0.0) + np.log1p(np.exp(-np.abs(z))), SMALLEST))
+
+
+def hinge(margin: ArrayLike) -> Array:
+    """Hinge loss, ``max(0, 1 - z)``.
+
+    >>> hinge([-1.0, 0.5, 3.0])
+    array([2. , 0.5, 0. ])
+    """
+    return np.maximum(1.0 - np.asarray(margin, dtype=np.float64), 0.0)
+
+
+def zero_one(margin: ArrayLike) -> Array:
+    """Zero-one loss: 0 on the right side, 1 on the wrong one, and 1/2 at a margin of 0, which takes no side.
+
+    >>> zero_one([-3.0, 0.0, 0.1])
+    array([1. , 0.5, 0. ])
+    """
+    return (1.0 - np.sign(np.asarray(margin, dtype=np.float64))) / 2.0
+
+
+LOSSES: dict[str, Loss] = {"hinge": hinge, "logistic": logistic, "ramp": ramp, "zero_one": zero_one}
+
+
+def get(loss: str | Loss) -> Loss:
+    """Give the loss of that name; a function of the margin is returned as it is.
+
+    >>> get("ramp")(0.0)
+    np.float64(0.5)
+    """
+    if callable(loss):
+        return loss
+    _checks.one_of("losses.get", "loss", loss, LOSSES)
+    return LOSSES[loss]
+
+
+def margins(scores: Array) -> Array:
+    """Margin of every label: (n, K, m) from scores (n, m) for two classes or (n, m, K) for K.
+
+    >>> margins(np.array([[0.5, -2.0]]))
+    array([[[-0.5,  2. ],
+            [ 0.5, -2. ]]])
+    """
+    if scores.ndim == 2:
+        return np.stack((-scores, scores), axis=1)
+    by_label = np.moveaxis(scores, -1, 1)
+    best_two = np.sort(by_label, axis=1)[:, -2:]  # ascending: runner-up, best
+    best_other = np.where(by_label == best_two[:, 1:], best_two[:, :1], best_two[:, 1:])
+    return by_label - best_other
+
+
+def of_labels(loss: str | Loss, scores: Array) -> Array:
+    """G, the loss (n, K, m) of every member m for every label K; NaN where a member abstains.
+
+    >>> of_labels("ramp", np.array([[0.5, np.nan]]))
+    array([[[0.75,  nan],
+            [0.25,  nan]]])
+    """
+    return get(loss)(margins(scores))
