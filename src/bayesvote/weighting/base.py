@@ -1,0 +1,246 @@
+"""What all weighters share: the contract, and the arithmetic of states that are sums."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesvote import _checks
+from bayesvote._checks import Array, Labels
+
+S = TypeVar("S", bound=tuple[Any, ...])
+Rng = np.random.Generator | int | None
+
+
+class Weighter(ABC, Generic[S]):
+    """Turns the members' losses into weights. Configuration only: the state is passed in and a new one returned.
+
+    Losses ``g`` have the shape (m,) or (n, m), losses of every label ``G`` (n, K, m); NaN marks a member that abstains.
+    """
+
+    needs_log: ClassVar[bool] = False  # takes log g, so a loss of zero is refused
+
+    @abstractmethod
+    def init(self, n_members: int) -> S:
+        """State before any sample."""
+
+    @abstractmethod
+    def mean(self, state: S) -> Array:
+        """Weights of the members, (m,); two per member, (m, 2), for a two-parameter posterior."""
+
+    @abstractmethod
+    def terms(self, weights: Array, G: Array) -> Array:
+        """Each member's part (n, K, m) of the ensemble loss of every label; NaN where it abstains."""
+
+    @abstractmethod
+    def _update(self, state: S, g: Array, w: Array) -> S:
+        """State after the rows of g, of weights w."""
+
+    @abstractmethod
+    def n_members(self, state: S) -> int:
+        """How many members the state is about."""
+
+    def merge(self, a: S, b: S) -> S:  # noqa: ARG002
+        """State that has seen both streams; only where states are sums."""
+        raise TypeError(
+            f"{self._who}.merge: states must be sums to be merged, and these depend on the order of the samples. "
+            "Use a weighter with a posterior, such as GammaRate."
+        )
+
+    def losses_at(self, weights: Array, G: Array) -> Array:
+        """Ensemble loss (n, K) of every label at given weights; members that abstain add nothing."""
+        return np.asarray(np.nansum(self.terms(weights, G), axis=-1))
+
+    def update(self, state: S, g: ArrayLike, sample_weight: ArrayLike | None = None) -> S:
+        """State after the losses g, (m,) for one sample or (n, m) for n."""
+        rows = np.atleast_2d(np.ascontiguousarray(g, dtype=np.float64))
+        self._check_losses("update", rows, (len(rows), self.n_members(state)), "g")
+        self.check_room(state, len(rows))
+        return self._update(state, rows, _checks.weights(f"{self._who}.update", sample_weight, len(rows)))
+
+    def losses(self, state: S, G: ArrayLike) -> Array:
+        """Ensemble loss (n, K) of every label for every row."""
+        return self.losses_at(self.mean(state), self._check_label_losses("losses", state, G))
+
+    def losses_then_update(
+        self, state: S, G: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> tuple[Array, S]:
+        """Ensemble losses (n, K), row t before it is learned, and the state after the last row."""
+        checked = self._check_label_losses("losses_then_update", state, G)
+        who = f"{self._who}.losses_then_update"
+        labels = _checks.labels(who, y, len(checked), checked.shape[1])
+        self.check_room(state, len(checked))
+        return self.advance(state, checked, labels, _checks.weights(who, sample_weight, len(checked)))
+
+    def of_truth(self, G: Array, y: Labels) -> Array:
+        """What ``update`` learns from (n, m), of rows whose label is y."""
+        return np.asarray(G[np.arange(len(G)), y])
+
+    def check_room(self, state: S, n_rows: int) -> None:
+        """Refuse rows that the weighter could not take; most take any number."""
+
+    def advance(self, state: S, G: Array, y: Labels, w: Array) -> tuple[Array, S]:
+        """Do what losses_then_update does, for a caller that has checked its input."""
+        out = np.empty(G.shape[:2])
+        for t in range(len(G)):
+            out[t] = self.losses_at(self.mean(state), G[t : t + 1])[0]
+            row = slice(t, t + 1)
+            state = self._update(state, self.of_truth(G[row], y[row]), w[row])
+        return out, state
+
+    @property
+    def _who(self) -> str:
+        return type(self).__name__
+
+    def _check_label_losses(self, method: str, state: S, G: ArrayLike) -> Array:
+        checked = np.ascontiguousarray(G, dtype=np.float64)
+        n, k = (checked.shape[0], checked.shape[1]) if checked.ndim == 3 else (1, 2)
+        self._check_losses(method, checked, (n, max(k, 2), self.n_members(state)), "G")
+        return checked
+
+    def _check_losses(self, method: str, g: Array, shape: tuple[int, ...], name: str) -> None:
+        from bayesvote.weighting._sum_kernels import first_bad_loss
+
+        if g.shape != shape:
+            raise ValueError(f"{self._who}.{method}: {name} must have shape {shape}, got {g.shape}.")
+        at = first_bad_loss(g.reshape(-1), self.needs_log)
+        if at < 0:
+            return
+        bad = g.reshape(-1)[at]
+        if bad == 0:
+            raise ValueError(
+                f"{self._who}.{method}: losses must be above 0, because their logarithm is taken, got 0. "
+                "Use loss='logistic', which never reaches 0."
+            )
+        raise ValueError(
+            f"{self._who}.{method}: losses must be finite and at least 0, got {bad}. "
+            "Use NaN for a member that abstains."
+        )
+
+
+class Posterior(Weighter[S]):
+    """A weighter that knows how sure it is of its weights."""
+
+    @abstractmethod
+    def variance(self, state: S) -> Array:
+        """Posterior variance of every weight, shaped like the mean."""
+
+    @abstractmethod
+    def _quantile(self, state: S, probability: float) -> Array:
+        """Posterior quantile of every weight, shaped like the mean."""
+
+    @abstractmethod
+    def _sample(self, state: S, size: int, rng: np.random.Generator) -> Array:
+        """Draws (size, m), or (size, m, 2), from the posterior."""
+
+    @abstractmethod
+    def effective_samples(self, state: S) -> Array:
+        """How many samples the posterior of every member rests on: the weights' sum, faded by forgetting."""
+
+    def interval(self, state: S, level: float = 0.95) -> tuple[Array, Array]:
+        """Equal-tailed credible interval of every weight: lower and upper ends, shaped like the mean."""
+        if not 0 < level < 1:
+            raise ValueError(f"{self._who}.interval: level must be between 0 and 1, got {level!r}.")
+        return self._quantile(state, (1 - level) / 2), self._quantile(state, (1 + level) / 2)
+
+    def sample(self, state: S, size: int, rng: Rng = None) -> Array:
+        """Draw ``size`` weight vectors from the posterior."""
+        _checks.whole(f"{self._who}.sample", "size", size)
+        return self._sample(state, size, np.random.default_rng(rng))
+
+    def probability_best(self, state: S, size: int = 10_000, rng: Rng = 0) -> Array:
+        """Probability that each member is the best, the one of least loss, by ``size`` posterior draws.
+
+        Members that cannot be told apart share the probability. The Monte Carlo error is at most 1/(2 sqrt(size)).
+        """
+        best = self._trust(self.sample(state, size, rng)).argmax(axis=1)
+        return np.bincount(best, minlength=self.n_members(state)) / size
+
+    def _trust(self, draws: Array) -> Array:
+        """Draws of what is largest for the best member."""
+        return draws
+
+
+class SumState(NamedTuple):
+    """Sums over the samples: a row per statistic, the count first; a column per member.
+
+    ``carry`` is what rounding took from ``total``; their sum is the sum, right to about 1e-16 however many samples.
+    """
+
+    total: Array
+    carry: Array
+
+    @property
+    def value(self) -> Array:
+        """The sums, (statistics, m)."""
+        return self.total + self.carry
+
+
+class Additive(Posterior[SumState]):
+    """A posterior whose state is a count and sums of statistics, for every member on its own.
+
+    Updating adds, merging adds, unlearning subtracts, forgetting fades before it adds.
+    """
+
+    forgetting: float
+
+    @property
+    def n_statistics(self) -> int:
+        """How many sums a member has, its count among them."""
+        return 2
+
+    @abstractmethod
+    def _statistics(self, g: Array) -> Array:
+        """What is summed besides the count, (statistics - 1, n, m); NaN where a member abstains."""
+
+    def init(self, n_members: int) -> SumState:
+        """State before any sample."""
+        _checks.whole(f"{self._who}.init", "n_members", n_members)
+        return SumState(np.zeros((self.n_statistics, n_members)), np.zeros((self.n_statistics, n_members)))
+
+    def n_members(self, state: SumState) -> int:
+        """How many members the state is about."""
+        return int(state.total.shape[1])
+
+    def effective_samples(self, state: SumState) -> Array:
+        """How many samples the posterior of every member rests on."""
+        return np.asarray(state.value[0])
+
+    def _update(self, state: SumState, g: Array, w: Array) -> SumState:
+        from bayesvote.weighting._sum_kernels import accumulate
+
+        total, carry = state.total.copy(), state.carry.copy()
+        accumulate(total, carry, self._statistics(g), w, self.forgetting)
+        return SumState(total, carry)
+
+    def merge(self, a: SumState, b: SumState) -> SumState:
+        """State that has seen both streams."""
+        from bayesvote.weighting._sum_kernels import add
+
+        if a.total.shape != b.total.shape:
+            raise ValueError(
+                f"{self._who}.merge: states must be about the same members, "
+                f"got {self.n_members(a)} and {self.n_members(b)}."
+            )
+        total, carry = a.total.copy(), a.carry.copy()
+        add(total.reshape(-1), carry.reshape(-1), b.total.reshape(-1), 1.0)
+        return SumState(total, carry + b.carry)
+
+    def unlearn(self, state: SumState, g: ArrayLike, sample_weight: ArrayLike | None = None) -> SumState:
+        """State as if the rows g, learned before, had never been seen."""
+        if self.forgetting != 1:
+            raise TypeError(
+                f"{self._who}.unlearn: forgetting must be 1, got {self.forgetting}. "
+                "A state that fades does not know how much of a sample is left."
+            )
+        rows = np.atleast_2d(np.ascontiguousarray(g, dtype=np.float64))
+        self._check_losses("unlearn", rows, (len(rows), self.n_members(state)), "g")
+        w = _checks.weights(f"{self._who}.unlearn", sample_weight, len(rows))
+        after = self._update(state, rows, -w)
+        if np.any(after.value[0] < -1e-9 * np.maximum(1.0, state.value[0])):
+            raise ValueError(
+                f"{self._who}.unlearn: only rows that were learned can be unlearned, "
+                f"got {w.sum():g} to take from {state.value[0].min():g}."
+            )
+        return after

@@ -1,0 +1,225 @@
+"""What the paper compares with: uniform voting, and stochastic gradients on the same loss (8)."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from bayesvote import _checks
+from bayesvote._checks import Array, Labels
+from bayesvote.weighting.base import Weighter
+
+
+class FieldState(NamedTuple):
+    """One row of numbers per field, a column per member: the weights, then whatever else the method keeps."""
+
+    fields: Array
+
+
+class _Linear(Weighter[FieldState]):
+    """Weights that vote by rule (12)."""
+
+    _start: ClassVar[tuple[float, ...]]  # first value of every field
+
+    @property
+    def _scale(self) -> float:
+        return 1.0
+
+    def init(self, n_members: int) -> FieldState:
+        """State before any sample."""
+        _checks.whole(f"{self._who}.init", "n_members", n_members)
+        return FieldState(np.repeat(np.array(self._start)[:, None], n_members, axis=1))
+
+    def n_members(self, state: FieldState) -> int:
+        """How many members the state is about."""
+        return int(state.fields.shape[1])
+
+    def mean(self, state: FieldState) -> Array:
+        """Weights of the members."""
+        return np.asarray(state.fields[0].copy())
+
+    def terms(self, weights: Array, G: Array) -> Array:
+        """Members' parts of (8) that depend on the label."""
+        return self._scale * weights * G
+
+    def losses_at(self, weights: Array, G: Array) -> Array:
+        """Both sides of rule (12)."""
+        from bayesvote.weighting._sum_kernels import dots
+
+        out = np.empty(G.shape[:2])
+        dots(self._scale * weights, G, out)
+        return out
+
+
+@dataclass(frozen=True)
+class Voting(_Linear):
+    """Every member has the same weight, whatever it does.
+
+    Examples
+    --------
+    >>> weighter = Voting()
+    >>> weighter.losses(weighter.init(3), [[[0.1, 0.2, 0.9], [0.9, 0.8, 0.1]]])
+    array([[1.2, 1.8]])
+    """
+
+    _start: ClassVar[tuple[float, ...]] = (1.0,)
+
+    def _update(self, state: FieldState, g: Array, w: Array) -> FieldState:  # noqa: ARG002
+        return state
+
+    def merge(self, a: FieldState, b: FieldState) -> FieldState:
+        """State that has seen both streams: voting learns nothing, so either."""
+        if a.fields.shape != b.fields.shape:
+            raise ValueError(
+                f"Voting.merge: states must be about the same members, got {self.n_members(a)} and {self.n_members(b)}."
+            )
+        return a
+
+    def advance(
+        self,
+        state: FieldState,
+        G: Array,
+        y: Labels,  # noqa: ARG002
+        w: Array,  # noqa: ARG002
+    ) -> tuple[Array, FieldState]:
+        """Do what losses_then_update does, for a caller that has checked its input."""
+        return self.losses_at(self.mean(state), G), state
+
+
+class _Gradient(_Linear):
+    """Stochastic gradient steps on (8), kept at or above 1e-6; weights start at 1."""
+
+    theta: float
+
+    @property
+    def _scale(self) -> float:
+        return self.theta
+
+    @property
+    @abstractmethod
+    def _kind(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def _size(self) -> float: ...
+
+    def _update(self, state: FieldState, g: Array, w: Array) -> FieldState:
+        return self.advance(state, g[:, None], np.zeros(len(g), dtype=np.intp), w)[1]
+
+    def advance(self, state: FieldState, G: Array, y: Labels, w: Array) -> tuple[Array, FieldState]:
+        """Do what losses_then_update does, for a caller that has checked its input."""
+        from bayesvote.weighting._gradient_kernels import stream
+
+        fields, out = state.fields.copy(), np.empty(G.shape[:2])
+        stream(self._kind, fields, G, y, w, self._size, self.theta, out)
+        return out, FieldState(fields)
+
+
+@dataclass(frozen=True)
+class SGD(_Gradient):
+    r"""Stochastic gradient descent (14) with the step :math:`\gamma/t`.
+
+    Parameters
+    ----------
+    step : float
+        The constant gamma. It is as good as the posterior mean only at ``theory.best_step``.
+    theta : float
+        As in :class:`GammaRate`.
+
+    Examples
+    --------
+    >>> weighter = SGD()
+    >>> state = weighter.update(weighter.init(2), [[0.1, 0.9], [0.3, 0.7]])
+    >>> weighter.mean(state)
+    array([2.22625628, 2.1367801 ])
+    """
+
+    step: float = 1.0
+    theta: float = 0.1
+
+    _start: ClassVar[tuple[float, ...]] = (1.0, 0.0)
+    _kind: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        _checks.positive("SGD", "step", self.step)
+        _checks.positive("SGD", "theta", self.theta)
+
+    @property
+    def _size(self) -> float:
+        return self.step
+
+
+@dataclass(frozen=True)
+class AveragedSGD(_Gradient):
+    r"""Polyak-Juditsky averaging: the mean of the iterates of SGD with the longer steps :math:`\gamma t^{-3/4}`.
+
+    Any power between 1/2 and 1 gives the asymptotic variance (15) of the posterior mean; how many samples that takes
+    depends on gamma.
+    """
+
+    step: float = 1.0
+    theta: float = 0.1
+
+    _start: ClassVar[tuple[float, ...]] = (1.0, 0.0, 1.0)
+    _kind: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _checks.positive("AveragedSGD", "step", self.step)
+        _checks.positive("AveragedSGD", "theta", self.theta)
+
+    @property
+    def _size(self) -> float:
+        return self.step
+
+    def mean(self, state: FieldState) -> Array:
+        """Averaged weights."""
+        return np.asarray(state.fields[2].copy())
+
+
+@dataclass(frozen=True)
+class SAG(_Gradient):
+    r"""Stochastic average gradient (Schmidt et al. 2013): steps along the mean of the last gradient of every sample.
+
+    In one pass every sample's gradient is taken once, and those to come count as 0: the stream's length must be known.
+
+    Parameters
+    ----------
+    step : float
+        Length of the step along the mean gradient.
+    horizon : int
+        Length of the stream; the weighter refuses to pass it.
+    theta : float
+        As in :class:`GammaRate`.
+    """
+
+    step: float = 1.0
+    horizon: int = 1000
+    theta: float = 0.1
+
+    _start: ClassVar[tuple[float, ...]] = (1.0, 0.0, 0.0, 0.0)
+    _kind: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        _checks.positive("SAG", "step", self.step)
+        _checks.whole("SAG", "horizon", self.horizon)
+        _checks.positive("SAG", "theta", self.theta)
+
+    @property
+    def _size(self) -> float:
+        return self.step / self.horizon
+
+    def check_room(self, state: FieldState, n_rows: int) -> None:
+        """Refuse to pass the horizon."""
+        rows = int(state.fields[3, 0]) + n_rows
+        if rows > self.horizon:
+            raise ValueError(
+                f"SAG: the stream must not be longer than horizon={self.horizon} rows, got {rows}. "
+                "Give the stream's whole length as horizon."
+            )
+
+    def advance(self, state: FieldState, G: Array, y: Labels, w: Array) -> tuple[Array, FieldState]:
+        """Do what losses_then_update does, and count the rows."""
+        out, after = super().advance(state, G, y, w)
+        after.fields[3] += len(G)
+        return out, after

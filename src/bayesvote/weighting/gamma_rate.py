@@ -1,0 +1,91 @@
+"""The paper's closed-form weights: exponential likelihood, Gamma prior (Algorithm 2)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesvote import _checks
+from bayesvote._checks import Array, Labels
+from bayesvote.weighting.base import Additive, SumState
+
+
+@dataclass(frozen=True)
+class GammaRate(Additive):
+    r"""Gamma posterior over rates, in closed form (Algorithm 2).
+
+    The ensemble loss is (8), :math:`\theta \sum_i \lambda_i g_i - \sum_i \log \lambda_i`; read as a likelihood (9)
+    with the Gamma prior (10) it gives :math:`\lambda_i \sim` Gamma(alpha + t, beta + theta sum g_i), of mean (11).
+
+    Parameters
+    ----------
+    alpha, beta : float
+        Shape and rate of the prior. alpha cancels in every decision.
+    theta : float
+        How much a loss counts against the prior.
+    forgetting : float
+        Factor by which the past fades with each sample; 1 keeps all of it.
+
+    Examples
+    --------
+    >>> weighter = GammaRate()
+    >>> state = weighter.update(weighter.init(2), [[0.1, 0.9], [0.3, 0.7]])
+    >>> weighter.mean(state)
+    array([2.88461538, 2.5862069 ])
+    """
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    theta: float = 0.1
+    forgetting: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "theta"):
+            _checks.positive("GammaRate", name, getattr(self, name))
+        _checks.fraction("GammaRate", "forgetting", self.forgetting)
+
+    def _statistics(self, g: Array) -> Array:
+        return g[None]
+
+    def _shape_rate(self, state: SumState) -> tuple[Array, Array]:
+        count, sum_g = state.value
+        return self.alpha + count, self.beta + self.theta * sum_g
+
+    def mean(self, state: SumState) -> Array:
+        """Posterior mean (11)."""
+        shape, rate = self._shape_rate(state)
+        return shape / rate
+
+    def variance(self, state: SumState) -> Array:
+        """Posterior variance."""
+        shape, rate = self._shape_rate(state)
+        return shape / rate**2
+
+    def _quantile(self, state: SumState, probability: float) -> Array:
+        from scipy.special import gammaincinv
+
+        shape, rate = self._shape_rate(state)
+        return np.asarray(gammaincinv(shape, probability) / rate)
+
+    def _sample(self, state: SumState, size: int, rng: np.random.Generator) -> Array:
+        shape, rate = self._shape_rate(state)
+        return rng.gamma(shape, 1 / rate, size=(size, len(shape)))
+
+    def terms(self, weights: Array, G: Array) -> Array:
+        """Members' parts of (8) that depend on the label."""
+        return self.theta * weights * G
+
+    def losses_at(self, weights: Array, G: Array) -> Array:
+        """Both sides of rule (12)."""
+        from bayesvote.weighting._sum_kernels import dots
+
+        out = np.empty(G.shape[:2])
+        dots(self.theta * weights, G, out)
+        return out
+
+    def advance(self, state: SumState, G: Array, y: Labels, w: Array) -> tuple[Array, SumState]:
+        """Do what losses_then_update does, for a caller that has checked its input."""
+        from bayesvote.weighting._sum_kernels import rate_losses_then_update
+
+        total, carry, out = state.total.copy(), state.carry.copy(), np.empty(G.shape[:2])
+        rate_losses_then_update(total, carry, G, y, w, self.alpha, self.beta, self.theta, self.forgetting, out)
+        return out, SumState(total, carry)

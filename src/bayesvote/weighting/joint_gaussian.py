@@ -1,0 +1,263 @@
+"""Weights that know that members are correlated: a joint Gaussian posterior, in closed form."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesvote import _checks
+from bayesvote._checks import Array, Labels
+from bayesvote.weighting.base import Posterior
+
+REFRESH = 512  # rows between two refreshes from the sums; keeps rounding from piling up in the covariances
+
+
+def _symmetric(lower: Array) -> Array:
+    """Whole matrices from their lower triangles."""
+    return np.tril(lower) + np.swapaxes(np.tril(lower, -1), -1, -2)
+
+
+class JointState(NamedTuple):
+    """Sums of weight, margins and their products, flat, and the posteriors that follow from them.
+
+    Of the products and of the covariances only the lower triangles count.
+
+    ``sums`` has three rows: the total at the last refresh, what rounding took from it, and the sums since;
+    ``rows`` counts the rows since. The posteriors, one per prior precision: covariance, mean, log of the evidence.
+    """
+
+    sums: Array
+    rows: NDArray[np.int64]
+    covariances: Array
+    means: Array
+    evidence: Array
+
+
+@dataclass(frozen=True)
+class JointGaussian(Posterior[JointState]):
+    r"""Gaussian posterior over all weights together, in closed form.
+
+    The ensemble loss is the squared loss of the ensemble's margin,
+    :math:`\tfrac{\theta}{2} (1 - \sum_i \lambda_i (1 - 2 g_i))^2`, with the prior N(1/m, I/precision) around a uniform
+    vote. Its Hessian is free of the weights, so the posterior is exact; and unlike any separable loss it sees that two
+    members make the same mistakes. The decision is the label of largest weighted margin. With more than two classes the
+    margin that is learned is half the lead of the true label's over the mean of the others', which for two is the same.
+
+    Parameters
+    ----------
+    precision : float or sequence of float
+        Of the prior. With several, as many posteriors run side by side and are averaged by their evidence.
+    theta : float
+        Precision of the margins: how much a sample counts against the prior.
+    forgetting : float
+        Factor by which the past fades with each sample; 1 keeps all of it. The prior does not fade.
+
+    Examples
+    --------
+    >>> weighter = JointGaussian()
+    >>> state = weighter.update(weighter.init(2), [[0.1, 0.9], [0.3, 0.7]])
+    >>> weighter.mean(state).round(3)
+    array([0.53, 0.47])
+    """
+
+    precision: float | Sequence[float] = (10.0, 100.0, 1000.0, 10000.0)
+    theta: float = 1.0
+    forgetting: float = 1.0
+
+    def __post_init__(self) -> None:
+        if len(self._precisions) == 0:
+            raise ValueError("JointGaussian: precision must hold at least one number, got none.")
+        for value in self._precisions:
+            _checks.positive("JointGaussian", "precision", float(value))
+        _checks.positive("JointGaussian", "theta", self.theta)
+        _checks.fraction("JointGaussian", "forgetting", self.forgetting)
+
+    @property
+    def _precisions(self) -> Array:
+        return np.atleast_1d(np.asarray(self.precision, dtype=np.float64))
+
+    @property
+    def _refresh_every(self) -> int:
+        # Between refreshes the prior fades with the samples; not by more than a tenth.
+        if self.forgetting == 1:
+            return REFRESH
+        return max(1, min(REFRESH, round(0.1 / (1 - self.forgetting))))
+
+    def init(self, n_members: int) -> JointState:
+        """State before any sample."""
+        _checks.whole("JointGaussian.init", "n_members", n_members)
+        return self._refreshed(np.zeros((3, 1 + n_members + n_members**2)))
+
+    def n_members(self, state: JointState) -> int:
+        """How many members the state is about."""
+        return int(state.means.shape[1])
+
+    def _sums(self, state: JointState) -> Array:
+        """Total and carry, (2, sums), with all that is recent in it."""
+        from bayesvote.weighting._sum_kernels import add
+
+        total, carry = state.sums[:2] * self.forgetting ** int(state.rows)
+        add(total, carry, state.sums[2], 1.0)
+        return np.stack((total, carry))
+
+    def _refreshed(self, sums: Array) -> JointState:
+        """Posteriors anew from the sums, by Cholesky."""
+        from bayesvote.weighting._joint_kernels import invert
+
+        value = sums[0] + sums[1]
+        m = int(np.sqrt(len(value) - 0.75))  # len = 1 + m + m**2
+        cross, lower = value[1 : 1 + m], value[1 + m :].reshape(m, m)
+        gram = _symmetric(lower)
+        p = self._precisions
+        covariances, means, evidence = np.empty((len(p), m, m)), np.empty((len(p), m)), np.empty(len(p))
+        # Deviations from the uniform prior mean 1/m; the misfit is the sum of squared errors of the uniform vote.
+        shift = self.theta * (cross - gram.sum(axis=1) / m)
+        misfit = self.theta * (value[0] - 2 * cross.sum() / m + gram.sum() / m**2)
+        for k, prior in enumerate(p):
+            log_det = invert(prior * np.eye(m) + self.theta * gram, covariances[k])
+            deviation = _symmetric(covariances[k]) @ shift
+            means[k] = 1 / m + deviation
+            # log of the Gaussian integral, less what all precisions share.
+            evidence[k] = 0.5 * (shift @ deviation - log_det + m * np.log(prior) - misfit)
+        sums = np.stack((sums[0], sums[1], np.zeros_like(value)))
+        return JointState(sums, np.array(0, dtype=np.int64), covariances, means, evidence)
+
+    def _update(self, state: JointState, g: Array, w: Array) -> JointState:
+        return self._learn(state, g[:, None], g, w)[1]
+
+    def of_truth(self, G: Array, y: Labels) -> Array:
+        """Losses of the true label; with more than two classes, of its lead over the others."""
+        own = super().of_truth(G, y)
+        if G.shape[1] == 2:
+            return own
+        lead = (G.sum(axis=1) - own) / (G.shape[1] - 1) - own
+        return np.asarray(np.maximum(0.5 - lead / 2, 0.0))  # an unbounded loss could lead by more than 1
+
+    def advance(self, state: JointState, G: Array, y: Labels, w: Array) -> tuple[Array, JointState]:
+        """Do what losses_then_update does, for a caller that has checked its input."""
+        return self._learn(state, G, self.of_truth(G, y), w)
+
+    def _learn(self, state: JointState, G: Array, truth: Array, w: Array) -> tuple[Array, JointState]:
+        """Losses of the labels G, row by row before its truth is learned."""
+        from bayesvote.weighting._joint_kernels import stream
+
+        out, start = np.empty(G.shape[:2]), 0
+        sums, rows_since, covariances, means, evidence = state
+        state = JointState(sums.copy(), rows_since.copy(), covariances.copy(), means.copy(), evidence.copy())
+        while start < len(G):
+            # Blocks end at fixed counts of learned rows, so that chunks change nothing.
+            left = self._refresh_every - int(state.rows)
+            learned = np.flatnonzero(w[start:] != 0)
+            stop = start + int(learned[left - 1]) + 1 if len(learned) >= left else len(G)
+            rows = slice(start, stop)
+            stream(
+                G[rows],
+                truth[rows],
+                w[rows],
+                self.theta,
+                self.forgetting,
+                state.sums[2],
+                state.covariances,
+                state.means,
+                state.evidence,
+                out[rows],
+            )
+            state.rows[()] += np.count_nonzero(w[rows])
+            if state.rows == self._refresh_every:
+                state = self._refreshed(self._sums(state))
+            start = stop
+        return out, state
+
+    def merge(self, a: JointState, b: JointState) -> JointState:
+        """State that has seen both streams."""
+        return self._combined("merge", a, b, 1.0)
+
+    def unlearn(self, state: JointState, g: ArrayLike, sample_weight: ArrayLike | None = None) -> JointState:
+        """State as if the rows g, learned before, had never been seen."""
+        if self.forgetting != 1:
+            raise TypeError(
+                f"JointGaussian.unlearn: forgetting must be 1, got {self.forgetting}. "
+                "A state that fades does not know how much of a sample is left."
+            )
+        seen = self.update(self.init(self.n_members(state)), g, sample_weight)
+        if self.effective_samples(seen)[0] > self.effective_samples(state)[0] * (1 + 1e-9):
+            raise ValueError(
+                "JointGaussian.unlearn: only rows that were learned can be unlearned, got "
+                f"{self.effective_samples(seen)[0]:g} to take from {self.effective_samples(state)[0]:g}."
+            )
+        return self._combined("unlearn", state, seen, -1.0)
+
+    def _combined(self, method: str, a: JointState, b: JointState, sign: float) -> JointState:
+        from bayesvote.weighting._sum_kernels import add
+
+        if a.means.shape != b.means.shape:
+            raise ValueError(
+                f"JointGaussian.{method}: states must be about the same members and precisions, "
+                f"got {a.means.shape} and {b.means.shape}."
+            )
+        sums, other = self._sums(a), self._sums(b)
+        add(sums[0], sums[1], other[0], sign)
+        add(sums[0], sums[1], other[1], sign)
+        return self._refreshed(sums)
+
+    def effective_samples(self, state: JointState) -> Array:
+        """How many samples the posterior rests on, the same for every member."""
+        return np.full(self.n_members(state), self._sums(state)[:, 0].sum())
+
+    def _mixture(self, state: JointState) -> Array:
+        """Posterior probability of every precision."""
+        weights = np.exp(state.evidence - state.evidence.max())
+        return np.asarray(weights / weights.sum())
+
+    def mean(self, state: JointState) -> Array:
+        """Posterior mean, averaged over the precisions by their evidence."""
+        from bayesvote.weighting._joint_kernels import mix
+
+        out = np.empty(self.n_members(state))
+        mix(state.evidence, state.means, out)
+        return out
+
+    def variance(self, state: JointState) -> Array:
+        """Posterior variance of every weight."""
+        around = np.diagonal(state.covariances, axis1=1, axis2=2) + (state.means - self.mean(state)) ** 2
+        return np.asarray(self._mixture(state) @ around)
+
+    def _quantile(self, state: JointState, probability: float) -> Array:
+        from scipy.optimize.elementwise import find_root
+        from scipy.special import ndtr, ndtri
+
+        sd = np.sqrt(np.diagonal(state.covariances, axis1=1, axis2=2))
+        mixture = self._mixture(state)
+        each = state.means + sd * ndtri(probability)
+
+        def excess(weight: Array, member: Array) -> Array:
+            i = member.astype(np.intp)
+            return np.asarray(mixture @ ndtr((weight - state.means[:, i]) / sd[:, i]) - probability)
+
+        # The mixture's quantile lies between those of its parts; a hair wider, so that the ends differ.
+        margin = 1e-9 * sd.max(axis=0)
+        ends = (each.min(axis=0) - margin, each.max(axis=0) + margin)
+        return np.asarray(find_root(excess, ends, args=(np.arange(len(margin), dtype=np.float64),)).x)
+
+    def _sample(self, state: JointState, size: int, rng: np.random.Generator) -> Array:
+        which = rng.choice(len(state.evidence), size=size, p=self._mixture(state))
+        factors = np.linalg.cholesky(_symmetric(state.covariances))
+        normal = rng.standard_normal((size, self.n_members(state)))
+        draws = np.empty_like(normal)
+        for k, factor in enumerate(factors):
+            draws[which == k] = state.means[k] + normal[which == k] @ factor.T
+        return draws
+
+    def terms(self, weights: Array, G: Array) -> Array:
+        """Members' parts of the ensemble loss, minus half their weighted margins."""
+        return -0.5 * weights * (1 - 2 * G)
+
+    def losses_at(self, weights: Array, G: Array) -> Array:
+        """(1 - weighted margin)/2: smallest for the label of largest weighted margin."""
+        from bayesvote.weighting._joint_kernels import margin_losses
+
+        out = np.empty(G.shape[:2])
+        margin_losses(weights, G, out)
+        return out

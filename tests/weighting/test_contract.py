@@ -1,0 +1,334 @@
+"""What every weighter promises, checked on every weighter."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import gammaln
+
+from bayesvote._checks import Array
+from bayesvote.weighting import (
+    SAG,
+    SGD,
+    Additive,
+    AveragedSGD,
+    GammaRate,
+    GammaShape,
+    GammaShapeRate,
+    JointGaussian,
+    NumericalPosterior,
+    Posterior,
+    Voting,
+    Weighter,
+)
+
+
+def rate_loss(weight: Array, g: Array) -> Array:
+    return np.asarray(0.1 * weight * g - np.log(weight))
+
+
+def identity(weight: Array) -> Array:
+    return weight
+
+
+ADDITIVE: list[Additive] = [
+    GammaRate(),
+    GammaRate(forgetting=0.9),
+    GammaShape(),
+    GammaShapeRate(forgetting=0.99),
+    NumericalPosterior(rate_loss, identity),
+]
+POSTERIORS: list[Posterior[Any]] = [*ADDITIVE, JointGaussian(), JointGaussian(50.0, forgetting=0.95)]
+WEIGHTERS: list[Weighter[Any]] = [
+    *POSTERIORS,
+    Voting(),
+    SGD(step=30.0),
+    AveragedSGD(step=30.0),
+    SAG(step=10.0, horizon=2000),
+]
+REMEMBERING = [w for w in POSTERIORS if getattr(w, "forgetting", 1.0) == 1]
+
+
+def name(weighter: object) -> str:
+    return f"{type(weighter).__name__}-{getattr(weighter, 'forgetting', '')}"
+
+
+def losses(rng: np.random.Generator, n: int, k: int, m: int, abstain: float = 0.1) -> Array:
+    G = rng.gamma(1.0, 0.3, (n, k, m)) + 1e-3
+    return np.where(rng.random((n, 1, m)) < abstain, np.nan, G)
+
+
+def same(a: Any, b: Any) -> bool:
+    return all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("weighter", WEIGHTERS, ids=name)
+@given(
+    seed=st.integers(0, 2**32),
+    cuts=st.lists(st.integers(0, 40), max_size=5),
+    k=st.integers(2, 4),
+    weighted=st.booleans(),
+)
+def test_chunks_of_any_size_equal_row_by_row(
+    weighter: Weighter[Any], seed: int, cuts: list[int], k: int, weighted: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = 4 if isinstance(weighter, NumericalPosterior) else 40
+    G, y = losses(rng, n, k, 3), rng.integers(0, k, n)
+    w = rng.choice([0.0, 0.5, 1.0, 3.0], n) if weighted else np.ones(n)
+    whole, after = weighter.losses_then_update(weighter.init(3), G, y, w)
+    state, parts = weighter.init(3), []
+    edges = sorted({0, n, *(min(c, n) for c in cuts)})
+    for a, b in pairwise(edges):
+        out, state = weighter.losses_then_update(state, G[a:b], y[a:b], w[a:b])
+        parts.append(out)
+    assert np.array_equal(np.concatenate(parts), whole)
+    assert same(state, after)
+    # and row by row with the two halves of the contract
+    state = weighter.init(3)
+    for t in range(n):
+        assert np.allclose(weighter.losses(state, G[t : t + 1])[0], whole[t], rtol=1e-12, atol=1e-12)
+        state = weighter.update(state, weighter.of_truth(G[t : t + 1], y[t : t + 1]), w[t : t + 1])
+    assert np.allclose(weighter.mean(state), weighter.mean(after), rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighter", WEIGHTERS, ids=name)
+def test_an_abstaining_member_neither_votes_nor_learns(weighter: Weighter[Any]) -> None:
+    rng = np.random.default_rng(0)
+    G, y = losses(rng, 6, 2, 3, abstain=0.0), np.array([0, 1, 1, 0, 1, 0])
+    silent = G.copy()
+    silent[:, :, 1] = np.nan
+    state = weighter.init(3)
+    out, after = weighter.losses_then_update(state, silent, y)
+    assert np.isfinite(out).all()
+    if isinstance(weighter, JointGaussian):
+        half = G.copy()
+        half[:, :, 1] = 0.5  # a margin of zero
+        assert np.allclose(out, weighter.losses_then_update(state, half, y)[0], rtol=1e-13)
+    else:
+        without, alone = weighter.losses_then_update(weighter.init(2), G[:, :, [0, 2]], y)
+        assert np.allclose(out, without, rtol=1e-12)
+        assert np.allclose(weighter.mean(after)[[0, 2]], weighter.mean(alone), rtol=1e-12)
+        assert np.allclose(weighter.mean(after)[1], weighter.mean(state)[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighter", WEIGHTERS, ids=name)
+def test_rows_of_weight_zero_are_absent(weighter: Weighter[Any]) -> None:
+    rng = np.random.default_rng(1)
+    g = losses(rng, 8, 2, 3)[:, 0]
+    w = np.array([1.0, 0, 2, 0, 1, 1, 0, 1])
+    with_zeros, without = weighter.update(weighter.init(3), g, w), weighter.update(weighter.init(3), g[w > 0], w[w > 0])
+    assert np.array_equal(weighter.mean(with_zeros), weighter.mean(without))
+
+
+@pytest.mark.parametrize("weighter", REMEMBERING, ids=name)
+def test_a_weight_of_two_is_the_row_twice(weighter: Posterior[Any]) -> None:
+    g = losses(np.random.default_rng(2), 5, 2, 3)[:, 0]
+    once = weighter.update(weighter.init(3), g, np.full(5, 2.0))
+    twice = weighter.update(weighter.init(3), np.repeat(g, 2, axis=0))
+    assert np.allclose(weighter.mean(once), weighter.mean(twice), rtol=1e-11)
+    assert np.allclose(weighter.variance(once), weighter.variance(twice), rtol=1e-9)
+
+
+def sums(weighter: Posterior[Any], state: Any) -> Array:
+    return np.asarray(weighter._sums(state).sum(axis=0) if isinstance(weighter, JointGaussian) else state.value)
+
+
+@pytest.mark.parametrize("weighter", REMEMBERING, ids=name)
+@given(seed=st.integers(0, 2**32), cut=st.integers(0, 30))
+def test_merging_any_split_equals_the_whole(weighter: Posterior[Any], seed: int, cut: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 6 if isinstance(weighter, NumericalPosterior) else 30
+    g, w = losses(rng, n, 2, 3)[:, 0], rng.random(n)
+    whole = weighter.update(weighter.init(3), g, w)
+    a, b = (weighter.update(weighter.init(3), g[part], w[part]) for part in (slice(cut), slice(cut, None)))
+    merged = weighter.merge(a, b)
+    scale = np.abs(sums(weighter, whole)).max()
+    assert np.allclose(sums(weighter, merged), sums(weighter, whole), rtol=1e-12, atol=1e-12 * scale)
+    assert np.allclose(weighter.mean(merged), weighter.mean(whole), rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighter", REMEMBERING, ids=name)
+@given(seed=st.integers(0, 2**32))
+def test_order_does_not_matter_and_unlearning_restores(weighter: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    g = losses(rng, 6, 2, 3)[:, 0]
+    before = weighter.update(weighter.init(3), g[:4])
+    shuffled = weighter.update(weighter.init(3), rng.permutation(g[:4]))
+    scale = np.abs(sums(weighter, before)).max()
+    assert np.allclose(sums(weighter, shuffled), sums(weighter, before), rtol=1e-13, atol=1e-13 * scale)
+    restored = weighter.unlearn(weighter.update(before, g[4:]), g[4:])
+    assert np.allclose(sums(weighter, restored), sums(weighter, before), rtol=1e-13, atol=1e-13 * scale)
+    with pytest.raises(ValueError, match="only rows that were learned"):
+        weighter.unlearn(weighter.init(3), g[:1] * 0 + 0.5)
+
+
+@pytest.mark.parametrize("weighter", [GammaRate(forgetting=0.9), JointGaussian(forgetting=0.9)], ids=name)
+def test_forgetting_fades_the_past(weighter: Any) -> None:
+    state = weighter.update(weighter.init(2), np.full((400, 2), 0.3))
+    assert weighter.effective_samples(state) == pytest.approx(1 / (1 - 0.9))
+    recent = weighter.update(state, np.tile([0.1, 0.9], (100, 1)))
+    fresh = weighter.update(weighter.init(2), np.tile([0.1, 0.9], (500, 1)))
+    assert weighter.mean(recent) == pytest.approx(weighter.mean(fresh), rel=1e-3)
+    with pytest.raises(TypeError, match="forgetting must be 1"):
+        weighter.unlearn(state, [0.3, 0.3])
+
+
+@pytest.mark.parametrize("weighter", [SGD(), AveragedSGD(), SAG()], ids=name)
+def test_order_dependent_states_refuse_to_merge(weighter: Weighter[Any]) -> None:
+    with pytest.raises(TypeError, match=r"merge: states must be sums .* Use a weighter with a posterior"):
+        weighter.merge(weighter.init(2), weighter.init(2))
+
+
+@pytest.mark.parametrize("weighter", WEIGHTERS, ids=name)
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([[0.1, -0.2, 0.3]], "losses must be finite and at least 0, got -0.2"),
+        ([[0.1, np.inf, 0.3]], "losses must be finite and at least 0, got inf"),
+        ([[0.1, 0.2]], r"g must have shape \(1, 3\), got \(1, 2\)"),
+    ],
+)
+def test_bad_losses_are_refused_and_nothing_is_lost(weighter: Weighter[Any], bad: Any, message: str) -> None:
+    state = weighter.update(weighter.init(3), [0.1, 0.2, 0.3])
+    copy = type(state)(*(field.copy() for field in state))
+    with pytest.raises(ValueError, match=rf"^{type(weighter).__name__}\.update: {message}"):
+        weighter.update(state, bad)
+    with pytest.raises(ValueError, match="sample_weight must be finite and at least 0"):
+        weighter.update(state, [[0.1, 0.2, 0.3]], [np.nan])
+    with pytest.raises(ValueError, match="sample_weight must have one value per row"):
+        weighter.update(state, [[0.1, 0.2, 0.3]], [1.0, 1.0])
+    with pytest.raises(ValueError, match="y must hold class indices 0 to 1, got 2"):
+        weighter.losses_then_update(state, np.full((1, 2, 3), 0.2), [2])
+    with pytest.raises(ValueError, match="y must hold class indices"):
+        weighter.losses_then_update(state, np.full((1, 2, 3), 0.2), [np.nan])
+    with pytest.raises(ValueError, match="G must have shape"):
+        weighter.losses(state, np.full((1, 3), 0.2))
+    assert same(state, copy)
+
+
+@pytest.mark.parametrize("weighter", [GammaShape(), GammaShapeRate()], ids=name)
+def test_zero_under_a_logarithm_is_refused(weighter: Weighter[Any]) -> None:
+    with pytest.raises(ValueError, match=r"losses must be above 0.*Use loss='logistic'"):
+        weighter.update(weighter.init(2), [0.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GammaRate(theta=0.0), "GammaRate: theta must be a finite number above 0, got 0.0"),
+        (lambda: GammaRate(alpha=-1.0), "GammaRate: alpha must be"),
+        (lambda: GammaRate(forgetting=1.5), r"forgetting must be in \(0, 1\], got 1.5"),
+        (lambda: GammaShape(theta=float("nan")), "GammaShape: theta must be"),
+        (lambda: GammaShape(cap=0.0), "GammaShape: cap must be"),
+        (lambda: GammaShapeRate(r=1.0, s=1.0), "r must be above s"),
+        (lambda: JointGaussian(precision=()), "precision must hold at least one number"),
+        (lambda: JointGaussian(precision=(10.0, -1.0)), "precision must be a finite number above 0, got -1.0"),
+        (lambda: SGD(step=float("inf")), "SGD: step must be"),
+        (lambda: SAG(horizon=0), "SAG: horizon must be an integer of at least 1, got 0"),
+        (lambda: NumericalPosterior(rate_loss, identity, n_parameters=3), "n_parameters must be 1 or 2"),
+        (lambda: NumericalPosterior(rate_loss, identity, support=(2.0, 1.0)), "support must be increasing"),
+        (lambda: NumericalPosterior(rate_loss, np.exp), "prior must be finite on the support"),
+        (lambda: GammaRate().init(0), "n_members must be an integer of at least 1"),
+        (lambda: GammaRate().interval(GammaRate().init(1), 1.0), "level must be between 0 and 1"),
+        (lambda: GammaRate().sample(GammaRate().init(1), 0), "size must be an integer of at least 1"),
+        (lambda: GammaRate().merge(GammaRate().init(1), GammaRate().init(2)), "about the same members, got 1 and 2"),
+        (lambda: Voting().merge(Voting().init(1), Voting().init(2)), "about the same members, got 1 and 2"),
+    ],
+)
+def test_bad_settings_get_the_error_sentence(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message), np.errstate(over="ignore"):
+        make()
+
+
+def test_sag_refuses_to_pass_its_horizon() -> None:
+    weighter = SAG(horizon=3)
+    state = weighter.update(weighter.init(2), np.full((3, 2), 0.2))
+    with pytest.raises(ValueError, match="must not be longer than horizon=3 rows, got 4"):
+        weighter.update(state, [0.2, 0.2])
+
+
+def test_sums_stay_exact_over_a_long_stream() -> None:
+    """0.1 has no exact double: a million times, a naive sum is off by 1e-11 relative; ours is the rounded exact sum."""
+    weighter = GammaRate()
+    state = weighter.update(weighter.init(1), np.full((1_000_000, 1), 0.1))
+    exact = float(np.longdouble(0.1) * 1_000_000)
+    assert state.value[1, 0] == pytest.approx(exact, rel=1e-15)
+    assert np.cumsum(np.full(1_000_000, 0.1))[-1] != pytest.approx(exact, rel=1e-13)
+
+
+@given(alpha=st.floats(1e-3, 1e3), seed=st.integers(0, 1000))
+def test_alpha_cancels_in_the_decision_of_members_that_never_abstain(alpha: float, seed: int) -> None:
+    G, y = losses(np.random.default_rng(seed), 20, 2, 5, abstain=0.0), np.arange(20) % 2
+    ours, other = (w.losses_then_update(w.init(5), G, y)[0] for w in (GammaRate(), GammaRate(alpha=alpha)))
+    assert np.array_equal(ours.argmin(axis=1), other.argmin(axis=1))
+
+
+def test_shape_families_decide_by_their_rules() -> None:
+    """The rules given for (19) and (22), written out for two labels."""
+    rng = np.random.default_rng(5)
+    G, g = losses(rng, 50, 2, 4, abstain=0.0), losses(rng, 30, 2, 4, abstain=0.0)[:, 0]
+    log_ratio, difference = np.log(G[:, 1] / G[:, 0]), G[:, 1] - G[:, 0]
+    shape = GammaShape()
+    state = shape.update(shape.init(4), g)
+    weights = shape.mean(state)
+    rule = ((1 - weights) * log_ratio).sum(axis=1) + 0.1 * difference.sum(axis=1) <= 0
+    assert np.array_equal(shape.losses(state, G).argmin(axis=1) == 1, rule)
+    pair = GammaShapeRate()
+    state = pair.update(pair.init(4), g)
+    alpha, beta = pair.mean(state).T
+    rule = ((1 - alpha) * log_ratio + beta * difference).sum(axis=1) <= 0
+    assert np.array_equal(pair.losses(state, G).argmin(axis=1) == 1, rule)
+
+
+def shape_loss(weight: Array, g: Array) -> Array:
+    return np.asarray((1 - weight) * np.log(g) + 0.1 * g + gammaln(weight) - np.log(0.1) * weight)
+
+
+def pair_loss(alpha: Array, beta: Array, g: Array) -> Array:
+    return np.asarray(beta * g + (1 - alpha) * np.log(g) + gammaln(alpha) - alpha * np.log(beta))
+
+
+@pytest.mark.parametrize(
+    ("numerical", "closed"),
+    [
+        (NumericalPosterior(rate_loss, identity), GammaRate()),
+        (NumericalPosterior(shape_loss, lambda w: gammaln(w) - np.log(0.1) * w), GammaShape()),
+        (
+            NumericalPosterior(
+                pair_loss,
+                lambda a, b: b + 1.5 * gammaln(a) - a * np.log(b),
+                n_parameters=2,
+                support=(1e-2, 1e2),
+            ),
+            GammaShapeRate(),
+        ),
+    ],
+    ids=["(8)", "(19)", "(22)"],
+)
+def test_algorithm_1_finds_the_closed_posteriors(numerical: NumericalPosterior, closed: Additive) -> None:
+    """The general scheme, told only the loss and the prior, over 10,000 steps."""
+    g = np.random.default_rng(6).gamma(2.0, 0.2, (10_000, 2))
+    g[::7, 1] = np.nan
+    a, b = numerical.update(numerical.init(2), g), closed.update(closed.init(2), g)
+    assert numerical.mean(a) == pytest.approx(closed.mean(b), rel=1e-8)
+    assert numerical.variance(a) == pytest.approx(closed.variance(b), rel=1e-8)
+    for ours, theirs in zip(numerical.interval(a), closed.interval(b), strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-8)
+    draws = numerical.sample(a, 50_000, rng=0)
+    sd = np.sqrt(closed.variance(b))
+    assert np.all(np.abs(draws.mean(axis=0) - closed.mean(b)) < 5 * sd / np.sqrt(50_000))
+    assert draws.std(axis=0) == pytest.approx(sd, rel=0.03)
+
+
+def test_algorithm_1_says_when_the_posterior_does_not_fit() -> None:
+    narrow = NumericalPosterior(rate_loss, identity, support=(1e-3, 5.0))
+    state = narrow.update(narrow.init(1), np.full((100, 1), 0.2))
+    with pytest.raises(ValueError, match=r"must fit into the support .* Widen the support"):
+        narrow.mean(state)
+    broken = NumericalPosterior(lambda weight, g: np.where(weight > 10, np.inf, weight) * g, identity)
+    with pytest.raises(ValueError, match="loss must be finite on the support"):
+        broken.update(broken.init(1), [0.5])

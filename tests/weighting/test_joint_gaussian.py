@@ -1,0 +1,112 @@
+"""The joint posterior against dense linear algebra and the multivariate normal density."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, softmax
+from scipy.stats import multivariate_normal
+
+from bayesvote._checks import Array
+from bayesvote.weighting import JointGaussian
+from bayesvote.weighting.joint_gaussian import REFRESH
+
+
+def stream(n: int, m: int, seed: int = 0) -> Array:
+    """Losses of correlated members: a common part and one of their own."""
+    rng = np.random.default_rng(seed)
+    return np.clip(0.3 + 0.3 * rng.standard_normal((n, 1)) + 0.2 * rng.standard_normal((n, m)), 0, 1)
+
+
+def brute_force(g: Array, precision: float, theta: float, w: Array) -> tuple[Array, Array, float]:
+    """Mean, covariance and log-evidence of "every margin is 1", from the joint normal of all rows at once."""
+    x, (n, m) = 1 - 2 * g, g.shape
+    prior = np.full(m, 1 / m)
+    noise = np.diag(1 / (theta * w))
+    joint = x @ x.T / precision + noise
+    gain = np.linalg.solve(joint, x).T / precision
+    mean = prior + gain @ (np.ones(n) - x @ prior)
+    covariance = np.eye(m) / precision - gain @ x / precision
+    evidence = multivariate_normal(x @ prior, joint).logpdf(np.ones(n))
+    return mean, covariance, float(evidence - multivariate_normal(np.zeros(n), noise).logpdf(np.zeros(n)))
+
+
+@pytest.mark.parametrize("n", [1, 50, REFRESH + 30])
+def test_posterior_and_evidence_are_those_of_the_joint_normal(n: int) -> None:
+    g, w = stream(n, 6), np.random.default_rng(1).uniform(0.5, 2.0, n)
+    weighter = JointGaussian((5.0, 80.0), theta=0.7)
+    state = weighter.update(weighter.init(6), g, w)
+    parts = [brute_force(g, precision, 0.7, w) for precision in (5.0, 80.0)]
+    mixture = softmax([evidence for _, _, evidence in parts])
+    for k, (mean, covariance, evidence) in enumerate(parts):
+        assert state.means[k] == pytest.approx(mean, rel=1e-9)
+        assert np.tril(state.covariances[k]) == pytest.approx(np.tril(covariance), rel=1e-8, abs=1e-12)
+        assert state.evidence[k] == pytest.approx(evidence, rel=1e-9)
+    means = np.array([mean for mean, _, _ in parts])
+    assert weighter.mean(state) == pytest.approx(mixture @ means, rel=1e-9)
+    spread = np.array([np.diag(covariance) for _, covariance, _ in parts])
+    variance = mixture @ (spread + means**2) - (mixture @ means) ** 2
+    assert weighter.variance(state) == pytest.approx(variance, rel=1e-7)
+    for end, probability in zip(weighter.interval(state), (0.025, 0.975), strict=True):
+        assert mixture @ ndtr((end - means) / np.sqrt(spread)) == pytest.approx(np.full(6, probability), rel=1e-10)
+
+
+def test_draws_follow_the_mixture() -> None:
+    weighter = JointGaussian((5.0, 500.0))
+    state = weighter.update(weighter.init(4), stream(20, 4))
+    draws = weighter.sample(state, 200_000, rng=0)
+    error = np.sqrt(weighter.variance(state) / 200_000)
+    assert np.all(np.abs(draws.mean(axis=0) - weighter.mean(state)) < 5 * error)
+    assert draws.var(axis=0) == pytest.approx(weighter.variance(state), rel=0.02)
+
+
+def test_it_sees_that_members_are_correlated() -> None:
+    """Nine copies of one member and one that is independent, all of equal loss: the copies share one vote."""
+    rng = np.random.default_rng(2)
+    copies, other = (rng.random(4000) < 0.3).astype(float), (rng.random(4000) < 0.3).astype(float)
+    weighter = JointGaussian(1.0)
+    weights = weighter.mean(weighter.update(weighter.init(10), np.column_stack([copies] * 9 + [other])))
+    assert weights[9] == pytest.approx(weights[:9].sum(), rel=0.1)
+
+
+def test_evidence_finds_the_precision() -> None:
+    """Members that differ call for a weak prior; members that are all good, for one strong around the uniform vote."""
+    rng = np.random.default_rng(3)
+    weighter = JointGaussian((1.0, 1e4))
+    differ = np.where(rng.random((2000, 10)) < np.linspace(0.05, 0.5, 10), 1.0, 0.0)
+    alike = 0.05 * rng.random((2000, 10))
+    weak = weighter.update(weighter.init(10), differ).evidence
+    strong = weighter.update(weighter.init(10), alike).evidence
+    assert weak[0] > weak[1]
+    assert strong[1] > strong[0]
+
+
+def test_several_classes_take_the_label_of_largest_weighted_margin() -> None:
+    weighter = JointGaussian()
+    G = np.random.default_rng(4).random((30, 3, 5))
+    state = weighter.update(weighter.init(5), G[:, 0])
+    margins = ((1 - 2 * G) * weighter.mean(state)).sum(axis=2)
+    assert np.array_equal(weighter.losses(state, G).argmin(axis=1), margins.argmax(axis=1))
+
+
+def test_several_classes_learn_the_lead_over_the_others() -> None:
+    """Two classes written as three, the third hopeless for every member, are still learned; and K = 2 is unchanged."""
+    weighter, rng = JointGaussian(), np.random.default_rng(5)
+    g = rng.random((40, 3))
+    G = np.stack((g, 1 - g), axis=1)
+    y = rng.integers(0, 2, 40)
+    assert np.array_equal(weighter.of_truth(G, y), G[np.arange(40), y])
+    three = np.concatenate((G, np.ones((40, 1, 3))), axis=1)
+    own = three[np.arange(40), y]
+    others = (three.sum(axis=1) - own) / 2
+    assert 1 - 2 * weighter.of_truth(three, y) == pytest.approx(((1 - 2 * own) - (1 - 2 * others)) / 2)
+
+
+def test_forgetting_equals_weights_that_fade() -> None:
+    """At a refresh the posterior is that of rows weighted by powers of the factor, the prior unfaded."""
+    g, factor = stream(40, 3), 0.95
+    fading = JointGaussian((5.0, 50.0), forgetting=factor)
+    assert fading._refresh_every == 2
+    state = fading.update(fading.init(3), g)
+    weighted = JointGaussian((5.0, 50.0))
+    expected = weighted.update(weighted.init(3), g, factor ** np.arange(39, -1, -1))
+    assert state.means == pytest.approx(expected.means, rel=1e-10)
+    assert state.evidence == pytest.approx(expected.evidence, rel=1e-10)
