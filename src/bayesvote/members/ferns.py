@@ -1,0 +1,248 @@
+"""Random ferns, grown online: members that ask a few yes/no questions and count classes per pattern."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from bayesvote._checks import Array, Labels, positive, whole
+from bayesvote._input import (
+    Rows,
+    RowsLike,
+    check_labelled,
+    check_rows,
+    check_start,
+    share_out,
+    started,
+)
+
+Ints = NDArray[np.int32]
+
+_FIRST_DRAW = 4  # rows; the questions are chosen anew whenever the rows have doubled since
+_CANDIDATES = 8  # per question
+_DEEPEST = 16
+_LEAST_SMOOTHING = 1e-100
+_WORTH_SHARING = 50_000  # scores; below, starting threads costs more than they save
+
+
+class FernState(NamedTuple):
+    """What a fern bank has drawn and learned."""
+
+    columns: Ints  # the features the candidates ask about, ascending
+    candidates: Ints  # (m, depth, candidates), positions in columns
+    places: Array  # (m, depth, candidates), where in a feature's range each candidate cuts, in [0, 1)
+    seen: Labels  # (1,), rows kept so far
+    rows: Array  # (warmup, len(columns)), the rows kept
+    labels: Labels
+    weights: Array
+    slot_of: Ints  # (d,), number of a feature among those in use, or -1
+    slots: Ints  # (m, depth), what each question asks about, as such a number
+    thresholds: Array  # (m, depth): "is the feature at most this?"
+    counts: Array  # (m, 2 ** depth, K)
+
+
+@dataclass
+class FernBank:
+    """Random ferns (Ozuysal et al. 2010), grown online.
+
+    A fern asks ``depth`` questions "is feature j at most t?" and keeps weighted class counts per pattern of
+    answers. With counts n_k under a row's pattern and smoothing s, it scores the row with half the log-odds,
+    ``log((n_1 + s) / (n_0 + s)) / 2``; for more than two classes with half the log-probability of each. Half,
+    because the hyperbolic tangent of that is the difference of the class probabilities: the ramp loss then
+    clips where the fern is sure.
+
+    Each question is the one of eight random candidates with the largest information gain beside the questions
+    before it. They are chosen from the rows seen so far after row 4, 8, 16, ... and ``warmup``, and those
+    rows are counted anew each time: nothing is lost, short streams are served at once, and long ones get good
+    questions. Until then all members abstain. Rows of weight zero are scored and otherwise ignored.
+
+    Parameters
+    ----------
+    n_members : int
+        Number of ferns.
+    depth : int
+        Questions per fern.
+    warmup : int
+        Rows kept for choosing the questions, the last time when this many were seen.
+    smoothing : float
+        Added to each class count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> scores = FernBank(50, depth=6).start(n_features=2, rng=0).scores_then_learn(X, y)
+    >>> votes = np.nanmean(scores[100:], axis=1) > 0
+    >>> float(np.mean(votes == y[100:])) > 0.9
+    True
+    """
+
+    n_members: int = 100
+    depth: int = 8
+    warmup: int = 512
+    smoothing: float = 0.5
+    state: FernState | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the configuration."""
+        who = type(self).__name__
+        whole(who, "n_members", self.n_members)
+        whole(who, "depth", self.depth)
+        if self.depth > _DEEPEST:
+            raise ValueError(
+                f"{who}: depth must be at most {_DEEPEST}, got {self.depth}. "
+                "A fern keeps 2**depth counts per class: take more ferns instead."
+            )
+        whole(who, "warmup", self.warmup, least=_FIRST_DRAW)
+        positive(who, "smoothing", self.smoothing)
+        if self.smoothing < _LEAST_SMOOTHING:
+            raise ValueError(
+                f"{who}: smoothing must be at least {_LEAST_SMOOTHING:g}, got {self.smoothing!r}. "
+                "The odds would leave the range of double precision."
+            )
+
+    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
+        """Forget everything and make ready for rows of n_features and labels 0 to n_classes - 1."""
+        rng = check_start(type(self).__name__, n_features, n_classes, rng)
+        questions = (self.n_members, self.depth)
+        asked = rng.integers(n_features, size=(*questions, _CANDIDATES))
+        columns, candidates = np.unique(asked, return_inverse=True)
+        self.state = FernState(
+            columns=columns.astype(np.int32),
+            candidates=candidates.reshape(asked.shape).astype(np.int32),
+            places=rng.random(asked.shape),
+            seen=np.zeros(1, dtype=np.intp),
+            rows=np.zeros((self.warmup, len(columns))),
+            labels=np.zeros(self.warmup, dtype=np.intp),
+            weights=np.zeros(self.warmup),
+            slot_of=np.full(n_features, -1, dtype=np.int32),
+            slots=np.zeros(questions, dtype=np.int32),
+            thresholds=np.zeros(questions),
+            counts=np.zeros((self.n_members, 2**self.depth, n_classes)),
+        )
+        return self
+
+    def scores(self, X: RowsLike) -> Array:
+        """Score rows without learning from them."""
+        state = started(type(self).__name__, self.state)
+        rows = check_rows(type(self).__name__, X, len(state.slot_of))
+        out = self._empty(state, rows.n)
+        self._answer(state, rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n), False, 0, rows.n, out)
+        return self._shaped(state, out)
+
+    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """Score row t before learning row t; equal to doing so row by row."""
+        state = started(type(self).__name__, self.state)
+        n_classes = state.counts.shape[2]
+        rows, encoded, w = check_labelled(type(self).__name__, X, y, sample_weight, len(state.slot_of), n_classes)
+        out = self._empty(state, rows.n)
+        top = 0
+        while top < rows.n and state.seen[0] < self.warmup:
+            missing = self._next_draw(state) - int(state.seen[0])
+            kept = top + np.flatnonzero(w[top:])[:missing]
+            due = len(kept) == missing
+            end = int(kept[-1]) + 1 if due else rows.n
+            self._answer(state, rows, encoded, w, True, top, end, out)
+            self._keep(state, rows, encoded, w, kept)
+            if due:
+                self._draw(state)
+            top = end
+        if top < rows.n:
+            self._answer(state, rows, encoded, w, True, top, rows.n, out)
+        return self._shaped(state, out)
+
+    def _empty(self, state: FernState, n: int) -> Array:
+        n_classes = state.counts.shape[2]
+        return np.empty((n, self.n_members if n_classes == 2 else self.n_members * n_classes))
+
+    def _shaped(self, state: FernState, out: Array) -> Array:
+        n_classes = state.counts.shape[2]
+        return out if n_classes == 2 else out.reshape(len(out), self.n_members, n_classes)
+
+    def _next_draw(self, state: FernState) -> int:
+        return min(self.warmup, max(_FIRST_DRAW, 1 << int(state.seen[0]).bit_length()))
+
+    def _answer(
+        self, state: FernState, rows: Rows, y: Labels, w: Array, learn: bool, top: int, end: int, out: Array
+    ) -> None:
+        if state.seen[0] < _FIRST_DRAW:
+            out[top:end] = np.nan
+            return
+        from bayesvote.members._fern_kernels import GROUP, answer
+
+        def work(first: int, last: int) -> None:
+            answer(
+                rows.values,
+                rows.columns,
+                rows.starts,
+                not rows.sparse,
+                state.slot_of,
+                state.slots,
+                state.thresholds,
+                state.counts,
+                float(self.smoothing),
+                y,
+                w,
+                learn,
+                top,
+                end,
+                out,
+                first,
+                last,
+            )
+
+        share_out(work, self.n_members, block=GROUP, worth=(end - top) * self.n_members >= _WORTH_SHARING)
+
+    def _keep(self, state: FernState, rows: Rows, y: Labels, w: Array, kept: NDArray[np.intp]) -> None:
+        """Keep rows for choosing the questions."""
+        place = slice(int(state.seen[0]), int(state.seen[0]) + len(kept))
+        if rows.dense is None:
+            matrix = csr_array((rows.values, rows.columns, rows.starts), shape=(rows.n, rows.width))
+            state.rows[place] = matrix[kept][:, state.columns].toarray()
+        else:
+            state.rows[place] = rows.dense[np.ix_(kept, state.columns)]
+        state.labels[place] = y[kept]
+        state.weights[place] = w[kept]
+        state.seen[0] += len(kept)
+
+    def _draw(self, state: FernState) -> None:
+        """Choose the questions from the rows kept, and count those rows anew."""
+        from bayesvote.members._fern_kernels import choose, cuts
+
+        n = int(state.seen[0])
+        rows, y, w = state.rows[:n], state.labels[:n], state.weights[:n]
+        values = np.ascontiguousarray(rows.T)
+        found = np.empty_like(values)
+        n_found = np.empty(rows.shape[1], dtype=np.intp)
+        cuts(np.sort(values, axis=1), found, n_found)
+        features = np.empty_like(state.slots)
+        n_classes = state.counts.shape[2]
+
+        def work(first: int, last: int) -> None:
+            choose(
+                values,
+                y,
+                w,
+                state.candidates,
+                state.places,
+                found,
+                n_found,
+                n_classes,
+                features,
+                state.thresholds,
+                first,
+                last,
+            )
+
+        share_out(work, self.n_members, worth=n * state.slots.size >= _WORTH_SHARING)
+        used, slots = np.unique(features, return_inverse=True)
+        state.slots[:] = slots.reshape(features.shape)
+        state.slot_of[:] = -1
+        state.slot_of[state.columns[used]] = np.arange(len(used))
+        state.counts[:] = 0.0
+        starts = np.arange(0, rows.size + 1, rows.shape[1], dtype=np.int64)
+        kept = Rows(n, rows.shape[1], rows, rows.reshape(-1), state.columns, starts, False)
+        self._answer(state, kept, y, w, True, 0, n, self._empty(state, n))

@@ -1,0 +1,306 @@
+"""Classifiers of other libraries as members: scikit-learn's, fitted or learning online, and river's."""
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesvote._checks import Array
+from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, started
+
+_WHO = "EstimatorBank"
+# A smaller probability is taken for this one: a tree's certain 0 would make the log-odds infinite.
+_LEAST = 1e-9
+
+
+class BatchClassifier(Protocol):
+    """What is asked of a scikit-learn classifier: ``classes_`` once fitted, ``partial_fit`` to learn online.
+
+    Scores come from ``decision_function``, else from ``predict_proba``, else from ``predict``.
+    """
+
+    def predict(self, X: Any) -> Any:
+        """Labels of rows."""
+
+
+class OneByOneClassifier(Protocol):
+    """What is asked of a river classifier; scores come from ``predict_proba_one``, else ``predict_one``."""
+
+    def predict_one(self, x: dict[Any, Any]) -> Any:
+        """Label of a row."""
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> Any:
+        """Learn a row."""
+
+
+Classifier = BatchClassifier | OneByOneClassifier
+
+
+class _Member(Protocol):
+    """A foreign classifier that answers in class indices."""
+
+    name: str
+    takes_weight: bool
+
+    def scores(self, X: Array) -> Array:
+        """One score per class, (n, K); NaN to abstain."""
+
+    def learn(self, x: Array, k: int, weight: float) -> None:
+        """Learn one row, (1, d), of class k."""
+
+
+class EstimatorState(NamedTuple):
+    """The estimators in use, with the columns each sees."""
+
+    members: tuple[_Member, ...]
+    columns: tuple[NDArray[np.intp], ...]
+    n_features: int
+    n_classes: int
+
+
+@dataclass
+class EstimatorBank:
+    """Any scikit-learn or river classifiers as members.
+
+    Scores come from ``decision_function``, else the log-odds of ``predict_proba``, else the label as 1 or -1;
+    for more than two classes one per class, with log-probabilities, and 1 or 0 for the label. An estimator
+    abstains on rows where one of its columns is NaN, and until it has learned its first row.
+
+    Online, every estimator predicts and then learns each row by calls of its own: a millisecond or more per
+    row for scikit-learn's, 0.02 to 0.2 for river's. Estimators that do not learn are called per chunk.
+
+    Parameters
+    ----------
+    estimators
+        Classifiers, or pairs (classifier, columns it sees). One with ``learn_one`` is taken for river's; its
+        features are named by their column numbers.
+    online
+        Whether the estimators learn. Copies learn; what was given stays as it was, and fitted ones go on from
+        where they are. Otherwise scikit-learn's must be fitted, and all are used as they are.
+    classes
+        The labels that the class indices 0, 1, ... stand for. By default the sorted ``classes_`` of the
+        fitted estimators, or the indices themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 0.0]]), ["no", "no", "yes", "yes"]
+    >>> linear, tree = LogisticRegression().fit(X, y), DecisionTreeClassifier().fit(X[:, :1], y)
+    >>> bank = EstimatorBank([linear, (tree, [0])]).start(n_features=2)
+    >>> np.sign(bank.scores(X))
+    array([[-1., -1.],
+           [-1., -1.],
+           [ 1.,  1.],
+           [ 1.,  1.]])
+    """
+
+    estimators: Sequence[Classifier | tuple[Classifier, Sequence[int]]]
+    online: bool = False
+    classes: ArrayLike | None = None
+    state: EstimatorState | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check that there are estimators."""
+        if len(self.estimators) == 0:
+            raise ValueError(f"{_WHO}: estimators must hold at least one classifier, got none.")
+
+    @property
+    def n_members(self) -> int:
+        """How many estimators there are."""
+        return len(self.estimators)
+
+    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
+        """Go back to the estimators as given, for rows of n_features and labels 0 to n_classes - 1.
+
+        Those that have a ``random_state`` of None and are not fitted yet get one from rng.
+        """
+        generator = check_start(_WHO, n_features, n_classes, rng)
+        pairs = [e if isinstance(e, tuple) else (e, range(n_features)) for e in self.estimators]
+        labels = self._labels([model for model, _ in pairs], n_classes)
+        members: list[_Member] = []
+        columns = []
+        for i, (model, given) in enumerate(pairs):
+            name = f"estimator {i} ({type(model).__name__})"
+            chosen = np.asarray(given, dtype=np.intp)
+            if chosen.ndim != 1 or not len(chosen) or chosen.min() < 0 or chosen.max() >= n_features:
+                raise ValueError(
+                    f"{_WHO}: columns of {name} must be numbers from 0 to {n_features - 1}, got {given!r}."
+                )
+            if hasattr(model, "learn_one"):
+                members.append(_River(name, model, labels, chosen, self.online))
+            else:
+                members.append(_Scikit(name, model, labels, len(chosen), self.online, generator))
+            columns.append(chosen)
+        self.state = EstimatorState(tuple(members), tuple(columns), n_features, n_classes)
+        return self
+
+    def scores(self, X: RowsLike) -> Array:
+        """Score rows without learning from them."""
+        state = started(_WHO, self.state)
+        return _blend(state, check_rows(_WHO, X, state.n_features))
+
+    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """Score row t before learning row t."""
+        state = started(_WHO, self.state)
+        rows, encoded, w = check_labelled(_WHO, X, y, sample_weight, state.n_features, state.n_classes)
+        self.check_weights(w)
+        return _blend(state, rows, (encoded, w) if self.online else None)
+
+    def check_weights(self, w: Array) -> None:
+        """Refuse sample weights that one of the estimators cannot take."""
+        state = started(_WHO, self.state)
+        fixed = [member.name for member in state.members if self.online and not member.takes_weight]
+        if fixed and np.any((w != 0) & (w != 1)):
+            raise ValueError(
+                f"{_WHO}: sample_weight must be 0 or 1 for {fixed[0]}, which takes no weights, "
+                f"got {w[(w != 0) & (w != 1)][0]}. Leave it out of the bank or the weights away."
+            )
+
+    def _labels(self, models: Sequence[Any], n_classes: int) -> list[Any]:
+        """Labels that the class indices stand for."""
+        fitted = [label for model in models for label in getattr(model, "classes_", np.zeros(0)).tolist()]
+        default = sorted(set(fitted)) or list(range(n_classes))
+        labels: list[Any] = default if self.classes is None else np.ravel(self.classes).tolist()
+        if len(labels) != n_classes or len(set(labels)) != n_classes:
+            raise ValueError(
+                f"{_WHO}: classes must be {n_classes} different labels, one per class index, got {labels}. "
+                "Give classes= in the order of the indices, and estimators that know them all."
+            )
+        return labels
+
+
+def _blend(state: EstimatorState, rows: Rows, lesson: tuple[NDArray[np.intp], Array] | None = None) -> Array:
+    """Score rows by all members; with a lesson, labels and weights, learn each row after its scores."""
+    dense = rows.todense()
+    out = np.full((rows.n, len(state.members), state.n_classes), np.nan)
+    # What an estimator computes from too few rows may not be a number: then it abstains.
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        # Columns go by number here, whether or not an estimator was fitted with names.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        for i, (member, columns) in enumerate(zip(state.members, state.columns, strict=True)):
+            seen = np.ascontiguousarray(dense[:, columns])
+            known = np.flatnonzero(~np.isnan(seen).any(axis=1))
+            if lesson is None:
+                if len(known):
+                    out[known, i] = member.scores(seen[known])
+                continue
+            y, w = lesson
+            for t in known.tolist():
+                out[t, i] = member.scores(seen[t : t + 1])[0]
+                if w[t] > 0:
+                    member.learn(seen[t : t + 1], int(y[t]), float(w[t]))
+    return np.ascontiguousarray(out[:, :, 1] - out[:, :, 0]) if state.n_classes == 2 else out
+
+
+class _Scikit:
+    """A scikit-learn classifier that answers in class indices."""
+
+    takes_weight = False
+
+    def __init__(
+        self, name: str, model: Any, labels: list[Any], width: int, online: bool, rng: np.random.Generator
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.labels = labels
+        self.ready = hasattr(model, "classes_")
+        if self.ready:
+            self._check_fitted(width)
+        if online:
+            self._prepare(rng)
+        elif not self.ready:
+            raise ValueError(f"{_WHO}: {name} must be fitted, got no classes_. Fit it, or give online=True.")
+
+    def _check_fitted(self, width: int) -> None:
+        known = self.model.classes_.tolist()
+        if set(known) != set(self.labels):
+            raise ValueError(
+                f"{_WHO}: {self.name} must know the classes {self.labels}, got one fitted on {known}. "
+                "Fit all on the same classes, or give classes= in the order of the indices."
+            )
+        given = getattr(self.model, "n_features_in_", width)
+        if given != width:
+            raise ValueError(
+                f"{_WHO}: {self.name} must be fitted on as many features as it gets, {width}, got {given}. "
+                "Give a pair (estimator, columns)."
+            )
+
+    def _prepare(self, rng: np.random.Generator) -> None:
+        if not hasattr(self.model, "partial_fit"):
+            raise TypeError(
+                f"{_WHO}: {self.name} must have partial_fit to learn online, got none. Fit it and give online=False."
+            )
+        self.model = deepcopy(self.model)
+        parameters = self.model.get_params() if hasattr(self.model, "get_params") else {}
+        if not self.ready and parameters.get("random_state", 0) is None:
+            self.model.set_params(random_state=int(rng.integers(2**31)))
+        accepted = inspect.signature(self.model.partial_fit).parameters
+        self.takes_weight = "sample_weight" in accepted
+        self.options = {"classes": np.array(self.labels)} if "classes" in accepted else {}
+
+    def scores(self, X: Array) -> Array:
+        n_classes = len(self.labels)
+        if not self.ready:
+            return np.full((len(X), n_classes), np.nan)
+        known = getattr(self.model, "classes_", np.array(self.labels)).tolist()
+        order = [known.index(label) for label in self.labels]
+        one_against_one = n_classes > 2 and getattr(self.model, "decision_function_shape", "") == "ovo"
+        if hasattr(self.model, "decision_function") and not one_against_one:
+            margins = np.asarray(self.model.decision_function(X), dtype=np.float64)
+            if margins.ndim == 1:  # one score for two classes, positive for the second
+                margins = np.column_stack([np.zeros(len(X)), margins])
+            return margins[:, order]
+        if hasattr(self.model, "predict_proba"):
+            return _logs(np.asarray(self.model.predict_proba(X))[:, order])
+        votes = np.asarray(self.model.predict(X)).tolist()
+        return np.array([[float(vote == label) for label in self.labels] for vote in votes])
+
+    def learn(self, x: Array, k: int, weight: float) -> None:
+        weights = {"sample_weight": np.array([weight])} if self.takes_weight else {}
+        self.model.partial_fit(x, np.array(self.labels)[k : k + 1], **self.options, **weights)
+        self.ready = True
+
+
+class _River:
+    """A river classifier that answers in class indices."""
+
+    def __init__(self, name: str, model: Any, labels: list[Any], columns: NDArray[np.intp], online: bool) -> None:
+        self.name = name
+        self.model = deepcopy(model) if online else model
+        self.columns = columns.tolist()
+        self.labels = labels
+        self.takes_weight = "w" in inspect.signature(model.learn_one).parameters
+        if not getattr(model, "_multiclass", True):
+            if len(labels) > 2:
+                raise ValueError(
+                    f"{_WHO}: {name} must learn {len(labels)} classes, got one for two classes. "
+                    "Wrap it in river's OneVsRestClassifier."
+                )
+            self.labels = [False, True]  # what river's classifiers for two classes answer
+
+    def scores(self, X: Array) -> Array:
+        return np.array([self._scores(dict(zip(self.columns, x, strict=True))) for x in X.tolist()])
+
+    def _scores(self, x: dict[int, float]) -> Array:
+        try:
+            chances = self.model.predict_proba_one(x)
+        except NotImplementedError:  # the classifier only knows labels
+            vote = self.model.predict_one(x)
+            return np.array([np.nan if vote is None else float(vote == label) for label in self.labels])
+        found = np.array([chances.get(label, 0.0) for label in self.labels], dtype=np.float64)
+        return _logs(found) if found.any() else np.full(len(found), np.nan)
+
+    def learn(self, x: Array, k: int, weight: float) -> None:
+        weights = {"w": weight} if self.takes_weight else {}
+        self.model.learn_one(dict(zip(self.columns, x[0].tolist(), strict=True)), self.labels[k], **weights)
+
+
+def _logs(chances: Array) -> Array:
+    return np.log(np.maximum(chances.astype(np.float64), _LEAST))

@@ -1,0 +1,155 @@
+"""Many Perceptrons, each on its own random features."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesvote._checks import Array, Labels, whole
+from bayesvote._input import (
+    Rows,
+    RowsLike,
+    check_labelled,
+    check_rows,
+    check_start,
+    share_out,
+    started,
+)
+from bayesvote.members.subsets import random_subsets
+
+# Below so many products of a value and a weight, starting a second thread costs more than it saves.
+_WORTH_SHARING = 500_000
+_NO_LABELS = np.zeros(0, dtype=np.intp)
+_NO_WEIGHTS = np.zeros(0)
+
+
+class PerceptronState(NamedTuple):
+    """What a bank of Perceptrons has learned; a member has one score for two classes, else one per class."""
+
+    own: NDArray[np.uint32]  # (m, k): the features each member sees
+    uses: NDArray[np.uint8]  # (d, scores): the same as ones and zeros
+    weights: Array  # (d, scores)
+    bias: Array  # (scores,)
+    past_weights: Array  # as weights: each step times the age it was taken at; empty unless averaged
+    past_bias: Array
+    age: Array  # (scores,): the sample weights the member has learned
+
+
+@dataclass
+class PerceptronBank:
+    """Classic mistake-driven Perceptrons with a bias (Rosenblatt 1958), each on its own random features.
+
+    A member's score is w.x + b, with the weights from before the row is learned. With y = -1, 1, a row with
+    y (w.x + b) <= 0 is a mistake and adds y x to w and y to b, times its sample weight. With more classes,
+    each has weights of its own; when the right class does not score above all others, x is added to its
+    weights and subtracted from those of the highest other class (Crammer and Singer 2003).
+
+    Parameters
+    ----------
+    n_members
+        How many Perceptrons.
+    max_features
+        How many features each sees: a fraction, a count, or None for all.
+    averaged
+        Score with the average of the weights over all rows learned (Freund and Schapire 1999), far better on
+        noisy data. Mistakes are still those of the plain weights.
+
+    Examples
+    --------
+    >>> bank = PerceptronBank(n_members=2, max_features=None).start(n_features=1)
+    >>> bank.scores_then_learn([[1.0], [1.0], [-1.0]], [1, 1, 0])
+    array([[0., 0.],
+           [2., 2.],
+           [0., 0.]])
+    """
+
+    n_members: int = 100
+    max_features: float | int | None = 0.5
+    averaged: bool = False
+    state: PerceptronState | None = field(default=None, init=False, repr=False)
+
+    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
+        """Forget everything; draw the features of each member and set all weights to zero."""
+        generator = check_start("PerceptronBank", n_features, n_classes, rng)
+        whole("PerceptronBank", "n_members", self.n_members)
+        mask = random_subsets(n_features, self.n_members, self.max_features, generator)
+        per = 1 if n_classes == 2 else n_classes
+        n_scores = per * self.n_members
+        past = (n_features if self.averaged else 0, n_scores)
+        self.state = PerceptronState(
+            own=np.nonzero(mask)[1].reshape(self.n_members, -1).astype(np.uint32),
+            uses=np.repeat(mask, per, axis=0).T.astype(np.uint8, order="C"),
+            weights=np.zeros((n_features, n_scores)),
+            bias=np.zeros(n_scores),
+            past_weights=np.zeros(past),
+            past_bias=np.zeros(n_scores),
+            age=np.zeros(n_scores),
+        )
+        return self
+
+    def scores(self, X: RowsLike) -> Array:
+        """Score rows without learning from them."""
+        state = started("PerceptronBank", self.state)
+        rows = check_rows("PerceptronBank", X, len(state.weights))
+        return self._run(state, rows, _NO_LABELS, _NO_WEIGHTS)
+
+    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """Score row t before learning row t."""
+        state = started("PerceptronBank", self.state)
+        d, n_scores = state.weights.shape
+        n_classes = max(2, n_scores // self.n_members)
+        return self._run(state, *check_labelled("PerceptronBank", X, y, sample_weight, d, n_classes))
+
+    def _run(self, state: PerceptronState, rows: Rows, y: Labels, weight: Array) -> Array:
+        from bayesvote.members._perceptron_kernels import BLOCK, run, score_dense
+
+        n, n_scores = rows.n, len(state.bias)
+        per = n_scores // self.n_members
+        out = np.empty((n, n_scores))
+        if rows.dense is not None and n >= BLOCK and 2 * np.count_nonzero(rows.dense[:BLOCK]) < BLOCK * rows.width:
+            rows = _without_zeros(rows)
+        values = np.nan_to_num(rows.values, nan=0.0) if rows.has_nan else rows.values
+        dense = rows.dense is not None
+        given = (rows.values, values, rows.columns, rows.starts, dense, rows.has_nan, y, weight)
+
+        def learn(lo: int, hi: int) -> None:
+            # On a copy: if two cores wrote to neighbouring weights, each would wait for the other's cache all the time.
+            mine = _some_scores(state, lo, hi, per)
+            run(*given, *mine, 0, n, out, lo)
+            for learned, part in zip(state[2:], mine[2:], strict=True):
+                learned[..., lo:hi] = part
+
+        if len(values) * n_scores < _WORTH_SHARING:
+            run(*given, *state, 0, n, out, 0)
+        elif len(y):
+            share_out(learn, n_scores, per)
+        elif dense and not rows.has_nan:
+            share_out(lambda top, end: score_dense(values, state.own, *state[2:], top, end, out), n, BLOCK)
+        else:
+            share_out(lambda top, end: run(*given, *state, top, end, out, 0), n)
+        return out if per == 1 else out.reshape(n, self.n_members, per)
+
+
+def _some_scores(state: PerceptronState, lo: int, hi: int, per: int) -> PerceptronState:
+    return PerceptronState(
+        own=state.own[lo // per : hi // per],
+        uses=state.uses[:, lo:hi].copy(),
+        weights=state.weights[:, lo:hi].copy(),
+        bias=state.bias[lo:hi].copy(),
+        past_weights=state.past_weights[:, lo:hi].copy(),
+        past_bias=state.past_bias[lo:hi].copy(),
+        age=state.age[lo:hi].copy(),
+    )
+
+
+def _without_zeros(rows: Rows) -> Rows:
+    from bayesvote.members._perceptron_kernels import compress
+
+    X = rows.todense()
+    # The kernel writes before it knows whether to keep, so there is room for one more.
+    values = np.empty(X.size + 1)
+    columns = np.empty(X.size + 1, dtype=np.int32)
+    starts = np.zeros(rows.n + 1, dtype=np.int64)
+    compress(X, values, columns, starts)
+    return rows._replace(dense=None, values=values[: starts[-1]], columns=columns[: starts[-1]], starts=starts)

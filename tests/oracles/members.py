@@ -1,0 +1,127 @@
+"""Members written out plainly, one at a time, one row at a time, in Python floats."""
+
+import math
+from collections.abc import Sequence
+
+Row = Sequence[float]
+
+
+class Perceptron:
+    """One Perceptron over the given features; the average of its weights is formed explicitly."""
+
+    def __init__(self, features: Sequence[int], n_classes: int, averaged: bool) -> None:
+        self.features = list(features)
+        self.n_classes = n_classes
+        self.averaged = averaged
+        n_vectors = 1 if n_classes == 2 else n_classes
+        # Weight vectors with the bias last.
+        self.w = [[0.0] * (len(self.features) + 1) for _ in range(n_vectors)]
+        self.total = [[0.0] * (len(self.features) + 1) for _ in range(n_vectors)]
+        self.age = 0.0
+
+    def _score(self, w: Sequence[Sequence[float]], row: Row) -> list[float]:
+        scores = []
+        for vector in w:
+            s = vector[-1]
+            for k, j in enumerate(self.features):
+                s += row[j] * vector[k]
+            scores.append(s)
+        return scores
+
+    def score(self, row: Row) -> list[float]:
+        if any(math.isnan(row[j]) for j in self.features):
+            return [math.nan] * len(self.w)
+        if self.averaged and self.age > 0:
+            return self._score([[v / self.age for v in vector] for vector in self.total], row)
+        return self._score(self.w, row)
+
+    def learn(self, row: Row, label: int, weight: float) -> None:
+        if weight == 0 or any(math.isnan(row[j]) for j in self.features):
+            return
+        scores = self._score(self.w, row)
+        if self.n_classes == 2:
+            sign = 1.0 if label == 1 else -1.0
+            if sign * scores[0] <= 0:
+                self._add(0, sign * weight, row)
+        else:
+            others = [k for k in range(self.n_classes) if k != label]
+            rival = max(others, key=lambda k: scores[k])
+            if scores[label] <= scores[rival]:
+                self._add(label, weight, row)
+                self._add(rival, -weight, row)
+        self.age += weight
+        for vector, total in zip(self.w, self.total, strict=True):
+            for k, v in enumerate(vector):
+                total[k] += weight * v
+
+    def _add(self, k: int, step: float, row: Row) -> None:
+        for place, j in enumerate(self.features):
+            self.w[k][place] += step * row[j]
+        self.w[k][-1] += step
+
+
+class NaiveBayes:
+    """One naive Bayes classifier over the given features; keeps the rows and counts them anew for every score."""
+
+    def __init__(
+        self, features: Sequence[int], n_classes: int, kinds: Sequence[str], rows: float, extra: float
+    ) -> None:
+        self.features = list(features)
+        self.n_classes = n_classes
+        self.kinds = list(kinds)
+        self.rows = rows
+        self.extra = extra
+        self.seen: list[tuple[Row, int, float]] = []
+
+    def score(self, row: Row) -> list[float]:
+        """Log-odds of class 1, or the classes' log-likelihoods around their mean."""
+        if any(math.isnan(row[j]) for j in self.features):
+            return [math.nan] * (1 if self.n_classes == 2 else self.n_classes)
+        likely = [math.log(1 + math.fsum(w for _, c, w in self.seen if c == k)) for k in range(self.n_classes)]
+        for j in self.features:
+            for k, value in enumerate(self._evidence(j, row[j])):
+                likely[k] += value
+        if self.n_classes == 2:
+            return [likely[1] - likely[0]]
+        mean = math.fsum(likely) / self.n_classes
+        return [value - mean for value in likely]
+
+    def learn(self, row: Row, label: int, weight: float) -> None:
+        if weight > 0:
+            self.seen.append((row, label, weight))
+
+    def _evidence(self, j: int, x: float) -> list[float]:
+        known = [(row[j], c, w) for row, c, w in self.seen if not math.isnan(row[j])]
+        if self.kinds[j] == "bernoulli":
+            known = [(float(v > 0), c, w) for v, c, w in known]
+            return self._bernoulli(known, float(x > 0))
+        values = {v for v, _, _ in known}
+        if not known and self.kinds[j] == "auto":
+            return [0.0] * self.n_classes
+        if self.kinds[j] == "auto" and len(values | {x}) <= 2:
+            return self._bernoulli(known, x)
+        return self._gaussian(known, x)
+
+    def _bernoulli(self, known: Sequence[tuple[float, int, float]], x: float) -> list[float]:
+        out = []
+        for k in range(self.n_classes):
+            same = math.fsum(w for v, c, w in known if c == k and v == x)
+            total = math.fsum(w for _, c, w in known if c == k)
+            out.append(math.log((same + self.extra) / (total + 2 * self.extra)))
+        return out
+
+    def _gaussian(self, known: Sequence[tuple[float, int, float]], x: float) -> list[float]:
+        if len({v for v, _, _ in known}) < 2:
+            return [0.0] * self.n_classes
+        n = math.fsum(w for _, _, w in known)
+        mean = math.fsum(w * v for v, _, w in known) / n
+        var = math.fsum(w * (v - mean) ** 2 for v, _, w in known) / n
+        out = []
+        for k in range(self.n_classes):
+            mine = [(v, w) for v, c, w in known if c == k]
+            n_k = math.fsum(w for _, w in mine)
+            own = math.fsum(w * v for v, w in mine) / n_k if mine else mean
+            m_k = (n_k * own + self.rows * mean) / (n_k + self.rows)
+            v_k = (math.fsum(w * (v - own) ** 2 for v, w in mine) + self.rows * var) / (n_k + self.rows)
+            out.append(-0.5 * math.log(v_k) - (x - m_k) ** 2 / (2 * v_k))
+        return out
