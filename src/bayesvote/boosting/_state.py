@@ -1,0 +1,55 @@
+"""What a booster has learned, in arrays that its kernels change in place."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array
+
+
+class BoosterState(NamedTuple):
+    """The state of a booster of m members over d features.
+
+    The first axis of every array, left out below, runs over two-class boosters: one for two classes, K
+    one-against-rest ones for K > 2. Arrays that the chosen members do not need have no elements.
+
+    Attributes
+    ----------
+    weights : (1 + d, m)
+        Perceptrons: the constant term, then a row per feature.
+    totals : (2, m)
+        Naive Bayes: the weight of each class that a member has learned.
+    stats : (2, 2, d, m)
+        Naive Bayes, per class: mean and sum of squared deviations of a continuous feature; of a feature with
+        two values so far the weight of the second one, and 0. Features stand as in ``order``.
+    overall : (2, d, 1)
+        Naive Bayes: the same two numbers over all rows, with the rows' own weights.
+    pair : (2, d)
+        Naive Bayes: the first two different values of each feature, NaN where not yet seen.
+    order : (d,)
+        Naive Bayes: the columns, the continuous ones first.
+    n_continuous : (1,)
+        Naive Bayes: how many features showed more than two values.
+    book : (b, m)
+        What the booster notes about its members; each booster's class says what.
+    seen : (1,)
+        The sum of the sample weights learned.
+    clock : (2,)
+        The key of the random draws, and the number of rows learned.
+    """
+
+    weights: Array
+    totals: Array
+    stats: Array
+    overall: Array
+    pair: Array
+    order: NDArray[np.int64]
+    n_continuous: NDArray[np.int64]
+    book: Array
+    seen: Array
+    clock: NDArray[np.uint64]
+
+
+# The boosters by number, as the kernels know them.
+OZA, GRADIENT, SMOOTH, SMOOTH_EXPERT, SMOOTH_CONVEX = range(5)

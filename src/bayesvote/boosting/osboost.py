@@ -1,0 +1,62 @@
+"""OSBoost: online SmoothBoost of Chen, Lin and Lu, with its two ways to weigh the members."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesvote._checks import Array, one_of, positive
+from bayesvote.boosting._booster import Booster
+from bayesvote.boosting._state import SMOOTH, SMOOTH_CONVEX, SMOOTH_EXPERT
+
+_VARIANTS = {"uniform": SMOOTH, "expert": SMOOTH_EXPERT, "convex": SMOOTH_CONVEX}
+
+
+@dataclass
+class OSBoost(Booster):
+    r"""Online SmoothBoost (Chen, Lin and Lu 2012).
+
+    With :math:`h_i(x) \in [-1, 1]` the members' scores before they learn the sample: 2 P(y = 1 | x) - 1 for
+    naive Bayes, the score cut off there for a Perceptron. From :math:`z_0 = 0`, member i learns the sample with the
+    weight :math:`w_i`, times the sample's own:
+
+    .. math:: \theta = \gamma / (2 + \gamma), \quad z_i = z_{i-1} + y h_i(x) - \theta, \quad
+              w_1 = 1, \quad w_{i+1} = \min((1 - \gamma)^{z_i / 2}, 1).
+
+    Equal Perceptrons would stay equal for ever, since they move on mistakes only and there all :math:`w_i` are 1;
+    hence the random start. The vote, with sample weight v:
+
+    - ``"uniform"`` (OSBoost): :math:`F = \sum_i h_i(x) / m`.
+    - ``"expert"`` (OSBoost.EW): expert i says the sign :math:`s_i` of the sum of the first i members' scores, and
+      :math:`F = \sum_i p_i s_i / \sum_i p_i`. An expert that was wrong gets :math:`p_i \leftarrow p_i 2^{-v}`. The
+      paper draws one expert with the probabilities p; this is the majority of p instead. The book holds
+      :math:`-\log_2 p_i`, the weight of each expert's mistakes.
+    - ``"convex"`` (OSBoost.OCP): :math:`F = \sum_i \alpha_i h_i(x)` with :math:`\alpha` in the probability
+      simplex, from 1/m. On the t-th sample, if :math:`y F < \theta`, a step down the loss
+      :math:`\max(0, \theta - y F)` and back to the nearest point of the simplex (Zinkevich 2003):
+      :math:`\alpha \leftarrow \Pi(\alpha + v t^{-1/2} y h(x))`. The book holds :math:`\alpha`.
+
+    Parameters
+    ----------
+    member : {"perceptron", "naive_bayes"}
+        The kind of the members.
+    n_members : int
+        How many there are.
+    gamma : float
+        The edge that the members are supposed to have, in (0, 1).
+    variant : {"uniform", "expert", "convex"}
+        How the members' votes are weighed.
+    """
+
+    gamma: float = 0.1
+    variant: str = "uniform"
+
+    def _rule(self) -> tuple[int, float, int]:
+        one_of("OSBoost", "variant", self.variant, _VARIANTS)
+        positive("OSBoost", "gamma", self.gamma)
+        if self.gamma >= 1:
+            raise ValueError(f"OSBoost: gamma must be below 1, got {self.gamma!r}.")
+        return _VARIANTS[self.variant], float(self.gamma), 1
+
+    def _book(self, n_boosters: int) -> Array:
+        start = 1.0 / self.n_members if self.variant == "convex" else 0.0
+        return np.full((n_boosters, 1, self.n_members), start)

@@ -1,0 +1,48 @@
+"""OzaBoost: online AdaBoost of Oza and Russell."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesvote._checks import Array
+from bayesvote.boosting._booster import Booster
+from bayesvote.boosting._state import OZA
+
+
+@dataclass
+class OzaBoost(Booster):
+    r"""Online AdaBoost (Oza and Russell 2001).
+
+    A sample comes with :math:`\lambda` = its weight. Each member in turn learns it
+    :math:`k \sim \mathrm{Poisson}(\lambda)` times; then, k = 0 or not, its label by the member as it is now
+    is checked. If it is right,
+
+    .. math:: \lambda^{sc} \leftarrow \lambda^{sc} + \lambda, \quad \lambda \leftarrow \lambda N / (2 \lambda^{sc}),
+
+    otherwise the same with :math:`\lambda^{sw}`; N is the sum of the weights of the samples so far. With
+    :math:`e = \lambda^{sw} / (\lambda^{sc} + \lambda^{sw})` the member votes with :math:`\log((1 - e) / e)`, so
+    against itself if e > 1/2; e is kept within [1e-10, 1 - 1e-10]. The two rows of the state's book are
+    :math:`\lambda^{sc}` and :math:`\lambda^{sw}`.
+
+    Parameters
+    ----------
+    member : {"perceptron", "naive_bayes"}
+        The kind of the members.
+    n_members : int
+        How many there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(1000, 5))
+    >>> y = X[:, 0] > X[:, 1]
+    >>> losses = OzaBoost(n_members=10).start(5, rng=0).decide_then_learn(X, y)
+    >>> bool(np.mean((losses[:, 1] <= losses[:, 0]) != y) < 0.1)
+    True
+    """
+
+    def _rule(self) -> tuple[int, float, int]:
+        return OZA, 0.0, 1
+
+    def _book(self, n_boosters: int) -> Array:
+        return np.zeros((n_boosters, 2, self.n_members))
