@@ -1,0 +1,8 @@
+"""The paper's data sets, and streams of the user's own data."""
+
+from bayesvote.datasets._readers import Chunk
+from bayesvote.datasets.loading import Dataset, load_dataset, locate, scale
+from bayesvote.datasets.registry import DATASETS
+from bayesvote.datasets.streams import Stream, stream
+
+__all__ = ["DATASETS", "Chunk", "Dataset", "Stream", "load_dataset", "locate", "scale", "stream"]

@@ -1,0 +1,319 @@
+"""Streams: every format and compression, bad lines, memory."""
+
+import bz2
+import gzip
+import io
+import lzma
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesvote._checks import Array
+from bayesvote.datasets import Chunk, Stream, stream, streams
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+}
+X = np.array([[1.5, 0.0, -2.0], [0.0, 0.0, 1e-3], [7.0, 1e22, 0.25], [0.0, np.nan, 0.0], [3.0, 2.0, 1.0]])
+LIBSVM = b"# a comment\ncat 1:1.5 3:-2\r\ndog 3:1e-3 # why\n\n cat\t1:7 2:1e22 3:.25\nfish 2:nan\ncat 1:3 2:+2. 3:1.0e0"
+CSV = b'a,b,"c",pet\n1.5,0,-2,cat\n0,0,1e-3,dog\n\n7,1e22,.25,cat\n0,NA,0,fish\n3,2,1,"cat"\n'
+PETS = ["cat", "dog", "cat", "fish", "cat"]
+
+
+def dense(chunk: Chunk) -> Array:
+    return chunk.X if isinstance(chunk.X, np.ndarray) else chunk.X.toarray()
+
+
+def gather(rows: Stream) -> tuple[Array, list[object], list[int]]:
+    chunks = list(rows)
+    if not chunks:
+        return np.empty((0, rows.n_features)), [], []
+    labels = [label for chunk in chunks for label in chunk.y.tolist()]
+    return np.concatenate([dense(chunk) for chunk in chunks]), labels, [n for chunk in chunks for n in chunk.lines]
+
+
+def save(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 4096])
+@pytest.mark.parametrize("packing", COMPRESS)
+@pytest.mark.parametrize(
+    ("suffix", "content", "lines"), [("svm", LIBSVM, [2, 3, 5, 6, 7]), ("csv", CSV, [2, 3, 5, 6, 7])]
+)
+def test_text(tmp_path: Path, suffix: str, content: bytes, lines: list[int], packing: str, chunk_size: int) -> None:
+    for name in (f"pets.{suffix}{packing}", "pets"):  # known by its name, and by its first row
+        content = content.removeprefix(b"# a comment\n") if name == "pets" else content
+        rows = stream(save(tmp_path, name, COMPRESS[packing](content)), chunk_size=chunk_size)
+        got, labels, numbers = gather(rows)
+        np.testing.assert_array_equal(got, X)
+        assert labels == PETS
+        assert numbers == [n - (suffix == "svm" and name == "pets") for n in lines]
+        assert (rows.n_features, rows.skipped, rows.reports) == (3, 0, [])
+        assert rows.feature_names == (["a", "b", "c"] if suffix == "csv" else None)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 4096])
+def test_parquet(tmp_path: Path, chunk_size: int) -> None:
+    columns: dict[str, Any] = {
+        "a": X[:, 0],
+        "pet": PETS,
+        "b": [0.0, 0.0, 1e22, None, 2.0],
+        "c": X[:, 2],
+        "d": [1, 2, None, 4, 5],
+    }
+    columns["e"] = [True, False, True, True, None]
+    pa.parquet.write_table(pa.table(columns), tmp_path / "pets")
+    rows = stream(tmp_path / "pets", chunk_size=chunk_size, target="pet")
+    got, labels, numbers = gather(rows)
+    extra = np.array([[1, 2, np.nan, 4, 5], [1, 0, 1, 1, np.nan]]).T
+    np.testing.assert_array_equal(got, np.column_stack([X, extra]))
+    assert (labels, numbers, rows.feature_names) == (PETS, [1, 2, 3, 4, 5], ["a", "b", "c", "d", "e"])
+
+
+def test_parquet_faults(tmp_path: Path) -> None:
+    path = tmp_path / "bad.parquet"
+    pa.parquet.write_table(pa.table({"a": [1.0, np.inf, 3.0], "y": [1, 2, None]}), path)
+    with pytest.raises(ValueError, match=r"line 2: column 'a' must be a finite number"):
+        next(stream(path))
+    rows = stream(path, bad_lines="skip")
+    assert gather(rows)[1:] == ([1], [1])
+    assert rows.skipped == 2
+    pa.parquet.write_table(pa.table({"a": ["x"], "y": [1]}), path)
+    with pytest.raises(ValueError, match=r"column 'a' of .* must hold numbers, got string"):
+        stream(path)
+    path.write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(ValueError, match="must be a whole file"):
+        stream(path)
+
+
+numbers = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(-1e6, 1e6).map(lambda v: f"{v:.6f}"),
+    st.from_regex(r"[+-]?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2})?", fullmatch=True),
+)
+
+
+@given(rows=st.lists(st.lists(numbers, max_size=4), min_size=1, max_size=8))
+def test_numbers_are_those_of_python(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]) -> None:
+    text = "".join(" ".join(["1", *(f"{j}:{v}" for j, v in enumerate(row, start=1))]) + "\n" for row in rows)
+    path = save(tmp_path_factory.mktemp("numbers"), "x", text.encode())
+    got = gather(stream(path, "libsvm", n_features=4))[0]
+    for values, row in zip(got, rows, strict=True):
+        expected = np.array([float(value) for value in row] + [0.0] * (4 - len(row)))
+        assert np.array_equal(values, expected)
+
+
+def test_long_numbers_are_those_of_python(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    texts = [
+        f"{value:.{digits}e}"
+        for value, digits in zip(
+            rng.random(20_000) * 10.0 ** rng.integers(-40, 40, 20_000), rng.integers(10, 19, 20_000), strict=True
+        )
+    ]
+    path = save(tmp_path, "x", "".join(f"1 1:{text}\n" for text in texts).encode())
+    assert gather(stream(path, "libsvm"))[0].ravel().tolist() == [float(text) for text in texts]
+
+
+BAD_LIBSVM = {
+    "1:2 3:4": "must start with a label, got an index:value pair",
+    "1 2:3 4": "index:value pairs",
+    "1 2:3:4 3:6": "feature 2 must be a finite number, got '3:4'",
+    "1 x:3": "index:value pairs",
+    "1 qid:3 1:2": "index:value pairs",
+    "1 -1:3": "index:value pairs",
+    "1 0:3": "must rise",
+    "1 2:3 2:4": "must rise",
+    "1 3:3 2:4": "must rise",
+    "1 4:1": "must be at most 3, got 4",
+    "1 99999999999999999999:1": "index:value pairs",
+    "1 1:inf": "feature 1 must be a finite number, got 'inf'",
+    "1 1:1e999": "finite",
+    "1 1:1_0": "finite",
+    "1 1:2 2:two": "feature 2 must be a finite number, got 'two'",
+    "1 1:\xff": "finite",
+    "one 1:1": "label must be a whole number, as the first label is, got 'one'",
+    "0.5 1:1": "label must be a whole number",
+    "nan 1:1": "label is missing",
+}
+BAD_CSV = {
+    "1,2,3": "must have 4 fields, as the header has, got 3",
+    "1,2,3,4,5": "must have 4 fields",
+    "1,2,three,1": "column 'c' must be a finite number, got 'three'",
+    "1,inf,3,1": "column 'b' must be a finite number",
+    "1,1_0,3,1": "column 'b' must be a finite number",
+    "1,2,3,": "label is missing",
+    "1,2,3,one": "label must be a whole number",
+    '1,"2"x,3,1': "expected after",
+}
+
+
+@pytest.mark.parametrize("chunk_size", [1, 3, 4096])
+@pytest.mark.parametrize(
+    ("format", "line", "reason"),
+    [("libsvm", *item) for item in BAD_LIBSVM.items()] + [("csv", *item) for item in BAD_CSV.items()],
+)
+def test_bad_lines(tmp_path: Path, format: str, line: str, reason: str, chunk_size: int) -> None:  # noqa: A002
+    good = "1 1:1 2:2 3:3\n" if format == "libsvm" else "1,2,3,1\n"
+    first = "# nothing\n" if format == "libsvm" else "a,b,c,y\n"
+    path = save(tmp_path, "rows", (first + good + line + "\n" + good + line + "\n").encode("latin-1"))
+    with pytest.raises(ValueError, match=rf"stream: .*rows, line 3: .*{reason}.*bad_lines='skip'"):
+        gather(stream(path, format, n_features=3, chunk_size=chunk_size))
+    rows = stream(path, format, n_features=3, chunk_size=chunk_size, bad_lines="skip")
+    got, labels, numbers = gather(rows)
+    np.testing.assert_array_equal(got, [[1, 2, 3], [1, 2, 3]])
+    assert (labels, numbers, rows.skipped) == ([1, 1], [2, 4], 2)
+    assert [report.split(":")[0] for report in rows.reports] == ["line 3", "line 5"]
+
+
+def test_reports_are_bounded(tmp_path: Path) -> None:
+    rows = stream(save(tmp_path, "x.svm", b"1 1:1\n" + b"nonsense here\n" * 1000), bad_lines="skip")
+    assert gather(rows)[2] == [1]
+    assert (rows.skipped, len(rows.reports)) == (1000, 20)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["+1", "-1.0", "2e0"], [1, -1, 2]),
+        (["0.5", "2", "-1"], [0.5, 2.0, -1.0]),
+        (["one", "2", "0.5"], ["one", "2", "0.5"]),
+        (["é", "ß", "é"], ["é", "ß", "é"]),
+        (["1_0", "1", "2"], ["1_0", "1", "2"]),
+        ([f"{2**60}", f"{2**60 + 1}", "1"], [f"{2**60}", f"{2**60 + 1}", "1"]),
+    ],
+)
+def test_labels_are_what_the_first_is(tmp_path: Path, labels: list[str], expected: list[object]) -> None:
+    text = "".join(f"{label} 1:1\n" for label in labels)
+    for chunk_size in (1, 10):
+        got = gather(stream(save(tmp_path, "x.svm", text.encode()), chunk_size=chunk_size))[1]
+        assert got == expected
+        assert {type(label) for label in got} == {type(expected[0])}
+
+
+def test_csv_details(tmp_path: Path) -> None:
+    text = '\ufefflabel;"a b";c\r\n"two\nlines";1;?\r\nb;null;2\r\n'.encode() + b"\xff;1;2\r\n"
+    rows = stream(save(tmp_path, "x.csv", text), target=0, bad_lines="skip")
+    got, labels, numbers = gather(rows)
+    np.testing.assert_array_equal(got, [[1, np.nan], [np.nan, 2]])
+    assert (labels, numbers, rows.feature_names) == (["two\nlines", "b"], [2, 4], ["a b", "c"])
+    assert rows.reports == ["line 5: the label is not UTF-8 text"]
+    # A quote that never ends must not swallow the file into memory.
+    long = b"a,y\n" + b'"1,1\n' + b"1,1\n" * 100_000
+    rows = stream(save(tmp_path, "x.csv", long), bad_lines="skip")
+    assert len(gather(rows)[1]) > 60_000
+    assert "field larger than field limit" in rows.reports[0]
+
+
+@pytest.mark.parametrize("packing", [name for name in COMPRESS if name])
+def test_damaged_files(tmp_path: Path, packing: str) -> None:
+    rng = np.random.default_rng(0)
+    text = "".join(f"1 1:{value}\n" for value in rng.random(20_000)).encode()
+    packed = COMPRESS[packing](text)
+    for damaged in (packed[: len(packed) // 2], packed[:-6], packed[:5000] + b"damage" * 10 + packed[5060:]):
+        with pytest.raises(ValueError, match="must be a whole"):
+            gather(stream(save(tmp_path, "x", damaged), "libsvm", n_features=1, bad_lines="skip"))
+    twice = save(tmp_path, "x", packed + packed)  # parts that were compressed one by one
+    assert len(gather(stream(twice, "libsvm", n_features=1))[1]) == 40_000
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    for content in (CSV, gzip.compress(CSV)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        np.testing.assert_array_equal(gather(stream("-"))[0], X)
+        assert not sys.stdin.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LIBSVM)))
+    with pytest.raises(ValueError, match="n_features must be given"):
+        stream("-", "libsvm")
+    with pytest.raises(ValueError, match="must come from a file"):
+        stream("-", "parquet")
+    code = "from bayesvote.datasets import stream; print(sum(len(c.y) for c in stream('-', 'libsvm', n_features=3)))"
+    done = subprocess.run([sys.executable, "-c", code], input=LIBSVM, capture_output=True, check=True)
+    assert done.stdout.strip() == b"5"
+
+
+def test_bad_arguments(tmp_path: Path) -> None:
+    path = save(tmp_path, "pets.csv", CSV)
+    with pytest.raises(ValueError, match="Did you mean 'csv'"):
+        stream(path, "cvs")
+    with pytest.raises(ValueError, match="bad_lines must be one of"):
+        stream(path, bad_lines="ignore")
+    with pytest.raises(ValueError, match="chunk_size"):
+        stream(path, chunk_size=0)
+    with pytest.raises(ValueError, match="n_features"):
+        stream(path, n_features=0)
+    with pytest.raises(ValueError, match="must have 7 features, as asked, got 3"):
+        stream(path, n_features=7)
+    for target in ("dog", 4, -5):
+        with pytest.raises(ValueError, match=r"target must be a column of .*, a, b, c, pet, got"):
+            stream(path, target=target)
+    with pytest.raises(ValueError, match="must name the columns, got '1,2'"):
+        stream(save(tmp_path, "x.csv", b"1,2\n3,4\n"))
+    with pytest.raises(ValueError, match="must name the columns, got ''"):
+        stream(save(tmp_path, "x.csv", b""))
+    with pytest.raises(ValueError, match="at least one feature"):
+        stream(save(tmp_path, "x.csv", b"y\n1\n"))
+    with pytest.raises(ValueError, match="target must be None for LIBSVM"):
+        stream(save(tmp_path, "x.svm", LIBSVM), target="y")
+    with pytest.raises(FileNotFoundError):
+        stream(tmp_path / "nowhere.csv")
+    assert gather(stream(save(tmp_path, "x.svm", b"")))[1] == []
+
+
+def test_missing_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa.parquet.write_table(pa.table({"a": [1.0], "y": [1]}), tmp_path / "x.parquet")
+    zst = save(tmp_path, "x.csv.zst", COMPRESS[".zst"](CSV))
+    monkeypatch.setattr(streams, "find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=r"pip install 'bayesvote\[parquet\]'"):
+        stream(tmp_path / "x.parquet")
+    with pytest.raises(ImportError, match=r"pip install 'bayesvote\[zstd\]'"):
+        stream(zst)
+
+
+@pytest.mark.parametrize("packing", COMPRESS)
+@pytest.mark.parametrize("format", ["libsvm", "csv"])
+def test_memory_does_not_grow(tmp_path: Path, format: str, packing: str) -> None:  # noqa: A002
+    header, row = (b"", b"1 2:0.5 3:17 8:1\n") if format == "libsvm" else (b"a,b,c,y\n", b"0.5,17,1,1\n")
+
+    def peak(n_rows: int) -> int:
+        path = save(tmp_path, "long", COMPRESS[packing](header + row * n_rows))
+        rows = stream(path, format, chunk_size=500, n_features=8 if format == "libsvm" else None)
+        next(rows)
+        tracemalloc.start()
+        try:
+            assert sum(len(chunk.y) for chunk in rows) == n_rows - 500
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1000)
+    assert peak(60_000) < 1.5 * peak(15_000)
+
+
+def test_parquet_memory_does_not_grow(tmp_path: Path) -> None:
+    def peak(n_rows: int) -> int:
+        columns = {"a": np.random.default_rng(0).random(n_rows), "y": np.zeros(n_rows, dtype=int)}
+        pa.parquet.write_table(pa.table(columns), tmp_path / "long", row_group_size=10_000)
+        del columns
+        before = pa.total_allocated_bytes()
+        return max(pa.total_allocated_bytes() - before for _ in stream(tmp_path / "long", chunk_size=1000))
+
+    assert peak(400_000) < 1.5 * peak(40_000)
