@@ -1,0 +1,17 @@
+"""The public surface."""
+
+import subprocess
+import sys
+
+import bayesvote
+
+
+def test_all_is_sorted_and_true() -> None:
+    assert sorted(bayesvote.__all__) == sorted(set(bayesvote.__all__))
+    assert all(hasattr(bayesvote, name) for name in bayesvote.__all__)
+
+
+def test_import_is_light() -> None:
+    code = "import bayesvote, sys; print({'numba', 'pandas', 'matplotlib', 'river', 'sklearn'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "set()"
