@@ -59,8 +59,9 @@ def test_decide_does_not_learn() -> None:
     assert model.decide(X[:0]).shape == (0, 2)
 
 
-def test_chunks_and_the_empty_chunk_change_nothing() -> None:
+def test_chunks_and_the_empty_chunk_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = blobs(700)
+    monkeypatch.setattr("bayesvote.ensemble.CHUNK", 64)  # several to a call: the next is scored while one is weighed
     whole, parts = ensemble(GammaRate()), ensemble(GammaRate())
     expected = whole.decide_then_learn(X, y)
     out = [parts.decide_then_learn(X[a:b], y[a:b]) for a, b in ((0, 1), (1, 1), (1, 300), (300, 700))]

@@ -60,3 +60,11 @@ def test_abstention_passes_through() -> None:
 def test_unknown_names_get_a_suggestion() -> None:
     with pytest.raises(ValueError, match=r"must be one of .*, got 'ram'\. Did you mean 'ramp'\?"):
         losses.get("ram")
+
+
+@pytest.mark.parametrize("name", losses.LOSSES)
+def test_kernels_are_the_functions(name: str) -> None:
+    """Two classes go through a kernel; it gives what the function gives."""
+    scores = np.concatenate((np.random.default_rng(2).normal(0, 2, 50), [0.0, -0.0, 1.0, -1.0, 800.0, -800.0, np.nan]))
+    kernel = losses.of_labels(name, scores[None])
+    assert kernel == pytest.approx(losses.get(name)(losses.margins(scores[None])), rel=1e-15, nan_ok=True)

@@ -66,7 +66,8 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
     if given.dtype.kind not in "iub" and not (given.dtype.kind == "f" and np.all(given == np.floor(given))):
         raise ValueError(f"{who}: y must hold class indices 0 to {n_classes - 1}, got {given.dtype} values.")
     encoded = given.astype(np.intp)
-    if n_rows and (encoded.min() < 0 or encoded.max() >= n_classes):
+    # Seen as unsigned, a negative index is a large one.
+    if n_rows and encoded.view(np.uintp).max() >= n_classes:
         bad = encoded[(encoded < 0) | (encoded >= n_classes)][0]
         raise ValueError(f"{who}: y must hold class indices 0 to {n_classes - 1}, got {bad}. Encode the labels first.")
     return encoded

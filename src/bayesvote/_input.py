@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -109,7 +109,19 @@ def check_labelled(
     n_features: int,
     n_classes: int,
 ) -> tuple[Rows, Labels, Array]:
-    """Check rows, their labels and their weights."""
+    """Check rows, their labels and their weights.
+
+    Checked rows with labels and weights in their checked form are taken as they are: an ensemble checks once.
+    """
+    if (
+        isinstance(X, Rows)
+        and X.width == n_features
+        and isinstance(y, np.ndarray)
+        and y.dtype == np.intp
+        and isinstance(sample_weight, np.ndarray)
+        and sample_weight.dtype == np.float64
+    ):
+        return X, y, sample_weight
     rows = check_rows(who, X, n_features)
     weight = weights(who, sample_weight, rows.n)
     if not weight.flags.carray:
@@ -220,5 +232,20 @@ def _pool(n_workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_workers, thread_name_prefix="bayesvote")
 
 
+def ahead(work: Callable[[], _T]) -> Future[_T]:
+    """Start work beside what comes next; the same thread does all such work, in order."""
+    return _helper().submit(work)
+
+
+@lru_cache(maxsize=1)
+def _helper() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="bayesvote-ahead")
+
+
+def _forget_threads() -> None:
+    _pool.cache_clear()
+    _helper.cache_clear()
+
+
 if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_forget_threads)

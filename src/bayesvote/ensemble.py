@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -9,14 +10,14 @@ from numpy.typing import ArrayLike
 
 from bayesvote import _checks, losses
 from bayesvote._checks import Array, Labels
-from bayesvote._input import RowsLike, check_labelled, check_rows
+from bayesvote._input import RowsLike, ahead, check_labelled, check_rows
 from bayesvote.losses import Loss
 from bayesvote.members.base import Bank
 from bayesvote.members.frozen import Frozen
 from bayesvote.weighting import Additive, GammaRate, JointGaussian, Posterior, Weighter
 from bayesvote.weighting.base import Rng
 
-CHUNK = 256  # rows whose losses fit into a core's cache
+CHUNK = 2048  # rows handed on at a time: enough to be worth a thread's while, few enough for the cache
 
 
 def decided(label_losses: Array) -> Labels:
@@ -85,12 +86,18 @@ class Ensemble:
         rows, labels, w = check_labelled(who, X, y, sample_weight, self.n_features, self.n_classes)
         self.weighter.check_room(self.state, rows.n)
         out = np.empty((rows.n, self.n_classes))
-        for start in range(0, rows.n, CHUNK):
-            stop = min(start + CHUNK, rows.n)
-            part = slice(start, stop)
-            scores = self.bank.scores_then_learn(rows.part(start, stop), labels[part], w[part])
-            G = losses.of_labels(self.loss, scores)
+        parts = [slice(start, min(start + CHUNK, rows.n)) for start in range(0, rows.n, CHUNK)]
+
+        def scores(part: slice) -> Array:
+            return self.bank.scores_then_learn(rows.part(part.start, part.stop), labels[part], w[part])
+
+        # Members do not know the weights: while one chunk is weighed, the next is scored and learned.
+        current = scores(parts[0]) if parts else np.empty(0)
+        for k, part in enumerate(parts):
+            job = ahead(partial(scores, parts[k + 1])) if k + 1 < len(parts) else None
+            G = losses.of_labels(self.loss, current)
             out[part], self.state = self.weighter.advance(self.state, G, labels[part], w[part])
+            current = job.result() if job else current
         return out
 
     def weights(self) -> Array:

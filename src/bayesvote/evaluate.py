@@ -38,7 +38,7 @@ class Prequential:
         return np.cumsum(self.mistakes) / np.arange(1, len(self.mistakes) + 1)
 
 
-def prequential(model: Model, X: RowsLike, y: ArrayLike, chunk_size: int = 4096) -> Prequential:
+def prequential(model: Model, X: RowsLike, y: ArrayLike, chunk_size: int = 65_536) -> Prequential:
     """Test, then train, row by row: each row is predicted by what was learned from the rows before it.
 
     Parameters

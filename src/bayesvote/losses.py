@@ -55,6 +55,7 @@ def zero_one(margin: ArrayLike) -> Array:
     return (1.0 - np.sign(np.asarray(margin, dtype=np.float64))) / 2.0
 
 
+_KINDS = {"ramp": 0, "logistic": 1, "hinge": 2, "zero_one": 3}  # as the kernels number them
 LOSSES: dict[str, Loss] = {"hinge": hinge, "logistic": logistic, "ramp": ramp, "zero_one": zero_one}
 
 
@@ -92,4 +93,11 @@ def of_labels(loss: str | Loss, scores: Array) -> Array:
     array([[[0.75,  nan],
             [0.25,  nan]]])
     """
-    return get(loss)(margins(scores))
+    kind = _KINDS.get(loss) if isinstance(loss, str) else None
+    if kind is None or scores.ndim != 2:
+        return get(loss)(margins(scores))
+    from bayesvote._loss_kernels import two_classes
+
+    out = np.empty((len(scores), 2, scores.shape[1]))
+    two_classes(kind, np.ascontiguousarray(scores, dtype=np.float64), SMALLEST, out)
+    return out

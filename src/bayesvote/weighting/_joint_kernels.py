@@ -56,26 +56,42 @@ def add_scaled(row: Array, factor: float, x: Array) -> None:
         row[j] += factor * x[j]
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def lower_product(lower: Array, x: Array, out: Array) -> None:
+    """Product of x with the symmetric matrix of that lower triangle, reading each entry once."""
+    for i in range(x.size):
+        row, at_i, total = lower[i], x[i], 0.0
+        for j in range(i):
+            total += row[j] * x[j]
+            out[j] += row[j] * at_i
+        out[i] = total + row[i] * at_i
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def lower_update(lower: Array, scale: float, factor: float, s: Array) -> None:
+    """Scale the lower triangle and add factor s s' to it."""
+    for i in range(s.size):
+        row, of_i = lower[i], factor * s[i]
+        for j in range(i + 1):
+            row[j] = scale * row[j] + of_i * s[j]
+
+
 @njit(cache=True, nogil=True)
-def learn(x: Array, w: float, theta: float, forgetting: float, covariance: Array, mean: Array, s: Array) -> float:
+def learn(
+    x: Array, w: float, theta: float, forgetting: float, covariance: Array, mean: Array, s: Array
+) -> float:
     """Condition one Gaussian on "the margin of x is 1"; return the logarithm of the evidence for it.
 
     Of the covariance only the lower triangle is read and kept.
     """
-    m, scale = x.size, 1.0 / forgetting
-    for i in range(m):
-        s[i] = inner(covariance[i, : i + 1], x[: i + 1])
-        add_scaled(s[:i], x[i], covariance[i, :i])
-    for i in range(m):
+    scale = 1.0 / forgetting
+    lower_product(covariance, x, s)
+    for i in range(x.size):
         s[i] *= scale
     spread = 1.0 + theta * w * inner(s, x)
     gain, residual = theta * w / spread, 1.0 - inner(mean, x)
     add_scaled(mean, gain * residual, s)
-    for i in range(m):
-        row, factor = covariance[i, : i + 1], gain * s[i]
-        if scale != 1.0:
-            row *= scale
-        add_scaled(row, -factor, s[: i + 1])
+    lower_update(covariance, scale, -gain, s)
     return -0.5 * (math.log(spread) + gain * residual * residual)
 
 
@@ -130,10 +146,8 @@ def stream(
         if forgetting != 1.0:
             recent *= forgetting
         recent[0] += w[t]
-        for i in range(m):
-            wx = w[t] * x[i]
-            recent[1 + i] += wx
-            add_scaled(recent[1 + m + i * m : 2 + m + i * m + i], wx, x)
+        add_scaled(recent[1 : 1 + m], w[t], x)
+        lower_update(recent[1 + m :].reshape(m, m), 1.0, w[t], x)
         for p in range(evidence.size):
             gained = learn(x, w[t], theta, forgetting, covariances[p], means[p], s)
             evidence[p] = forgetting * evidence[p] + gained
