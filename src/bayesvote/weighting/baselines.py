@@ -188,13 +188,13 @@ class SAG(_Gradient):
     step : float
         Length of the step along the mean gradient.
     horizon : int
-        Length of the stream; the weighter refuses to pass it.
+        Length of the stream, which must be given; the weighter refuses to pass it.
     theta : float
         As in :class:`GammaRate`.
     """
 
     step: float = 1.0
-    horizon: int = 1000
+    horizon: int = 0
     theta: float = 0.1
 
     _start: ClassVar[tuple[float, ...]] = (1.0, 0.0, 0.0, 0.0)

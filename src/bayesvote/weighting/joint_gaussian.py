@@ -71,6 +71,8 @@ class JointGaussian(Posterior[JointState]):
             raise ValueError("JointGaussian: precision must hold at least one number, got none.")
         for value in self._precisions:
             _checks.positive("JointGaussian", "precision", float(value))
+        if not isinstance(self.precision, int | float):  # any sequence, kept as one that compares and hashes
+            object.__setattr__(self, "precision", tuple(map(float, self.precision)))
         _checks.positive("JointGaussian", "theta", self.theta)
         _checks.fraction("JointGaussian", "forgetting", self.forgetting)
 
