@@ -1,7 +1,9 @@
-"""The paper's embedded data sets through its algorithm and through ours: how often is a row predicted wrongly?
+"""The paper's embedded data sets, through its algorithm and through ours: how many rows are predicted wrongly.
 
 Every row is predicted before it is learned. All ensembles have a hundred members and one setting for all sets.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,7 +11,7 @@ from bayesvote import Ensemble, GammaRate, JointGaussian, PerceptronBank, Voting
 from bayesvote.datasets import load_dataset, scale
 
 SETS = ("heart", "breast-cancer", "diabetes", "german", "splice", "mushrooms", "ionosphere", "sonar", "svmguide3")
-MODELS = {
+MODELS: dict[str, Callable[[], Ensemble]] = {
     "Perceptron": lambda: Ensemble(PerceptronBank(1, max_features=None), Voting()),
     "uniform vote": lambda: Ensemble(PerceptronBank(100), Voting()),
     "the paper's": lambda: Ensemble(PerceptronBank(100), GammaRate()),

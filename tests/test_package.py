@@ -12,6 +12,6 @@ def test_all_is_sorted_and_true() -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import bayesvote, sys; print({'numba', 'pandas', 'matplotlib', 'river', 'sklearn'} & set(sys.modules))"
+    code = "import bayesvote, sys; print({'numba', 'pandas', 'matplotlib', 'river', 'safetensors', 'sklearn'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "set()"

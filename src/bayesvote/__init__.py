@@ -15,6 +15,7 @@ from bayesvote.members import (
     pretrain,
     random_subsets,
 )
+from bayesvote.persistence import ModelFileError, load, save
 from bayesvote.weighting import (
     SAG,
     SGD,
@@ -41,6 +42,7 @@ __all__ = [
     "GammaShape",
     "GammaShapeRate",
     "JointGaussian",
+    "ModelFileError",
     "NaiveBayesBank",
     "NumericalPosterior",
     "OGBoost",
@@ -51,10 +53,12 @@ __all__ = [
     "Union",
     "Voting",
     "decided",
+    "load",
     "losses",
     "mixed",
     "prequential",
     "pretrain",
     "random_subsets",
+    "save",
     "theory",
 ]

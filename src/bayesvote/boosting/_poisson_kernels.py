@@ -29,6 +29,8 @@ def uniform(key: np.uint64, number: np.uint64, step: int) -> float:
 @njit(cache=True, nogil=True, error_model="numpy")
 def poisson(mean: float, key: np.uint64, number: np.uint64) -> float:
     """Draw from Poisson(mean): by inversion, or for large means by rejection (PTRS; Hoermann 1993)."""
+    if not mean < 1e300:  # nothing to choose from so far out, and NaN would never be accepted
+        return mean
     if mean < 10.0:
         u = uniform(key, number, 0)
         k = 0.0
