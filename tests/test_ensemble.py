@@ -1,6 +1,6 @@
 """Algorithm 1 as a whole: bank, loss and weighter."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -8,8 +8,7 @@ import pytest
 from bayesvote import losses
 from bayesvote._checks import Array, Labels
 from bayesvote.ensemble import Ensemble, decided
-from bayesvote.members.frozen import Frozen
-from bayesvote.members.perceptron import PerceptronBank
+from bayesvote.members import EstimatorBank, Frozen, PerceptronBank
 from bayesvote.weighting import SAG, SGD, GammaRate, GammaShape, GammaShapeRate, JointGaussian, Voting, Weighter
 
 
@@ -141,12 +140,37 @@ def test_refusals_change_nothing() -> None:
         assert np.array_equal(model.decide(X), before)
 
 
+class LastLabel:
+    """Predicts the label it saw last; takes no weights."""
+
+    label = 0
+
+    def partial_fit(self, X: Array, y: Labels, classes: Labels | None = None) -> Self:  # noqa: ARG002
+        self.label = y[-1]
+        return self
+
+    def predict(self, X: Array) -> Labels:
+        return np.full(len(X), self.label)
+
+
+def test_weights_that_a_member_cannot_take_are_refused_before_any_row_is_learned() -> None:
+    X, _ = blobs(2100)
+    model = Ensemble(EstimatorBank([LastLabel()], online=True)).start(6)
+    model.decide_then_learn(X[:3], np.array([0, 0, 0]))
+    weight = np.where(np.arange(2100) == 2099, 0.5, 1.0)
+    with pytest.raises(ValueError, match=r"sample_weight must be 0 or 1 for estimator 0 \(LastLabel\)"):
+        model.decide_then_learn(X, np.ones(2100, dtype=int), weight)
+    assert np.all(decided(model.decide(X[:5])) == 0)
+
+
 def test_misuse_gets_the_error_sentence() -> None:
     X, y = blobs(10)
     with pytest.raises(ValueError, match="must be started first"):
         Ensemble(PerceptronBank()).decide(X)
     with pytest.raises(ValueError, match=r"'ramp' with GammaShape\. Use loss='logistic'"):
         ensemble(GammaShape())
+    with pytest.raises(ValueError, match=r"loss must be at most 1, as JointGaussian .* got 'hinge'\. Use loss='ramp'"):
+        ensemble(JointGaussian(), "hinge")
     with pytest.raises(ValueError, match="Did you mean 'logistic'"):
         ensemble(GammaRate(), "logistics")
     with pytest.raises(ValueError, match="must be finite and at least 0"):

@@ -1,7 +1,10 @@
 """Online classifier ensembles with Bayesian weights."""
 
+from typing import TYPE_CHECKING, Any
+
 from bayesvote import losses, theory
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
+from bayesvote.datasets import load_dataset
 from bayesvote.ensemble import Ensemble, decided
 from bayesvote.evaluate import Prequential, prequential
 from bayesvote.members import (
@@ -28,12 +31,21 @@ from bayesvote.weighting import (
     Voting,
 )
 
+if TYPE_CHECKING:
+    from bayesvote.estimators import (
+        BayesianEnsembleClassifier,
+        OGBoostClassifier,
+        OSBoostClassifier,
+        OzaBoostClassifier,
+    )
+
 __version__ = "0.1.0"
 
 __all__ = [
     "SAG",
     "SGD",
     "AveragedSGD",
+    "BayesianEnsembleClassifier",
     "Ensemble",
     "EstimatorBank",
     "FernBank",
@@ -46,14 +58,18 @@ __all__ = [
     "NaiveBayesBank",
     "NumericalPosterior",
     "OGBoost",
+    "OGBoostClassifier",
     "OSBoost",
+    "OSBoostClassifier",
     "OzaBoost",
+    "OzaBoostClassifier",
     "PerceptronBank",
     "Prequential",
     "Union",
     "Voting",
     "decided",
     "load",
+    "load_dataset",
     "losses",
     "mixed",
     "prequential",
@@ -62,3 +78,14 @@ __all__ = [
     "save",
     "theory",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of this module's
+
+    def __getattr__(name: str) -> Any:
+        """Load the scikit-learn classifiers when they are first asked for: scikit-learn is slow to import."""
+        if name.endswith("Classifier") and name in __all__:
+            from bayesvote import estimators
+
+            return getattr(estimators, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

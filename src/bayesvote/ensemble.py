@@ -12,8 +12,7 @@ from bayesvote import _checks, losses
 from bayesvote._checks import Array, Labels
 from bayesvote._input import RowsLike, ahead, check_labelled, check_rows
 from bayesvote.losses import Loss
-from bayesvote.members.base import Bank
-from bayesvote.members.frozen import Frozen
+from bayesvote.members import Bank, EstimatorBank, Frozen, Union
 from bayesvote.weighting import Additive, GammaRate, JointGaussian, Posterior, Weighter
 from bayesvote.weighting.base import Rng
 
@@ -69,6 +68,11 @@ class Ensemble:
                 f"Ensemble: loss must be finite and {floor}, got {self.loss!r} with {type(self.weighter).__name__}. "
                 "Use loss='logistic'."
             )
+        if self.weighter.needs_bounded and np.any(probe > 1):
+            raise ValueError(
+                f"Ensemble: loss must be at most 1, as {type(self.weighter).__name__} takes 1 - 2g for a margin, "
+                f"got {self.loss!r}. Use loss='ramp' or 'zero_one'."
+            )
         self.bank.start(n_features, n_classes, rng)
         self.state = self.weighter.init(self.bank.n_members)
         self.n_features, self.n_classes = n_features, n_classes
@@ -85,6 +89,8 @@ class Ensemble:
         self._started(who)
         rows, labels, w = check_labelled(who, X, y, sample_weight, self.n_features, self.n_classes)
         self.weighter.check_room(self.state, rows.n)
+        if isinstance(self.bank, EstimatorBank | Union):
+            self.bank.check_weights(w)
         out = np.empty((rows.n, self.n_classes))
         parts = [slice(start, min(start + CHUNK, rows.n)) for start in range(0, rows.n, CHUNK)]
 

@@ -77,9 +77,7 @@ def lower_update(lower: Array, scale: float, factor: float, s: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def learn(
-    x: Array, w: float, theta: float, forgetting: float, covariance: Array, mean: Array, s: Array
-) -> float:
+def learn(x: Array, w: float, theta: float, forgetting: float, covariance: Array, mean: Array, s: Array) -> float:
     """Condition one Gaussian on "the margin of x is 1"; return the logarithm of the evidence for it.
 
     Of the covariance only the lower triangle is read and kept.

@@ -20,6 +20,7 @@ class Weighter(ABC, Generic[S]):
     """
 
     needs_log: ClassVar[bool] = False  # takes log g, so a loss of zero is refused
+    needs_bounded: ClassVar[bool] = False  # takes 1 - 2g for a margin, so an ensemble's loss must not pass 1
 
     @abstractmethod
     def init(self, n_members: int) -> S:

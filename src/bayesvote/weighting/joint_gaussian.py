@@ -62,6 +62,8 @@ class JointGaussian(Posterior[JointState]):
     array([0.53, 0.47])
     """
 
+    needs_bounded = True
+
     precision: float | Sequence[float] = (10.0, 100.0, 1000.0, 10000.0)
     theta: float = 1.0
     forgetting: float = 1.0

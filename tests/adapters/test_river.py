@@ -1,0 +1,385 @@
+"""The river adapters: river's own checks, named features, labels that come late, river's models as members."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesvote import (
+    Ensemble,
+    FernBank,
+    GammaRate,
+    JointGaussian,
+    NaiveBayesBank,
+    OGBoost,
+    OSBoost,
+    OzaBoost,
+    PerceptronBank,
+    Union,
+    estimators,
+    mixed,
+    pretrain,
+)
+from bayesvote._checks import Array
+from bayesvote.adapters import _river_base
+from bayesvote.adapters._widen import Model, widen
+from bayesvote.adapters.river import (
+    BayesianEnsembleClassifier,
+    OGBoostClassifier,
+    OSBoostClassifier,
+    OzaBoostClassifier,
+)
+
+# Not typed throughout, or not at all.
+river: Any = import_module("river.api")
+checks: Any = import_module("river.checks")
+pandas: Any = import_module("pandas")
+
+BOOSTERS = (OzaBoostClassifier, OGBoostClassifier, OSBoostClassifier)
+
+
+def stream(n: int, d: int = 4, n_classes: int = 2, seed: int = 0) -> tuple[Array, list[int]]:
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    return X, X[:, :n_classes].argmax(axis=1).tolist()
+
+
+def named(X: Array) -> list[dict[str, float]]:
+    return [{f"f{j}": value for j, value in enumerate(row)} for row in X.tolist()]
+
+
+def chances(model: Ensemble, X: Array) -> list[float]:
+    """Probabilities that the scikit-learn classifier gives for the one row of X."""
+    shell = estimators.BayesianEnsembleClassifier(weighter=model.weighter)
+    shell.model_, shell.classes_, shell.n_features_in_ = model, np.array([0, 1]), X.shape[1]
+    found: list[float] = shell.predict_proba(X)[0].tolist()
+    return found
+
+
+def small(**given: Any) -> BayesianEnsembleClassifier:
+    parameters: dict[str, Any] = {"members": "perceptron", "n_members": 9, "seed": 3}
+    return BayesianEnsembleClassifier(**parameters | given)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianEnsembleClassifier(n_members=30),
+        BayesianEnsembleClassifier("naive_bayes", n_members=20, weighter="gamma_rate", loss="logistic"),
+        OzaBoostClassifier(n_members=20),
+        OGBoostClassifier("naive_bayes", n_members=20),
+        OSBoostClassifier(n_members=20),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_river_checks(model: Any) -> None:
+    checks.check_estimator(model)
+
+
+def test_one_row_at_a_time_is_the_model_itself() -> None:
+    X, y = stream(300)
+    model = Ensemble(mixed(12), JointGaussian()).start(4, 2, rng=5)
+    one = BayesianEnsembleClassifier(n_members=12, seed=5)
+    for t, x in enumerate(named(X)):
+        if t:
+            expected = chances(model, X[t : t + 1])
+            assert list(one.predict_proba_one(x).values()) == expected
+            assert one.predict_one(x) == bool(expected[1] >= expected[0])
+        model.decide_then_learn(X[t : t + 1], y[t : t + 1], [1 + t % 3])
+        one.learn_one(x, bool(y[t]), w=1 + t % 3)
+    assert one.labels == [False, True]
+    assert one.feature_names == ["f0", "f1", "f2", "f3"]
+
+
+@pytest.mark.parametrize("model", [BayesianEnsembleClassifier(seed=1), *(make(seed=1) for make in BOOSTERS)])
+def test_pipeline_and_progressive_validation(model: Any) -> None:
+    two = river.evaluate.progressive_val_score(
+        river.datasets.Phishing(), river.preprocessing.StandardScaler() | model.clone(), river.metrics.Accuracy()
+    )
+    assert two.get() > 0.83
+    seven = river.evaluate.progressive_val_score(
+        river.datasets.ImageSegments().take(700),
+        river.preprocessing.StandardScaler() | model.clone(),
+        river.metrics.Accuracy(),
+    )
+    assert seven.get() > 0.75
+
+
+def test_river_models_as_members() -> None:
+    members = [
+        river.naive_bayes.GaussianNB(),
+        river.tree.HoeffdingTreeClassifier(),
+        river.linear_model.LogisticRegression(),
+    ]
+    X, y = stream(400)
+    model = BayesianEnsembleClassifier(members=members, seed=0)
+    right = 0
+    for x, label in zip(named(X), y, strict=True):
+        right += model.predict_one(x) == ("b" if label else "a")
+        model.learn_one(x, "b" if label else "a")
+    assert right > 340
+    assert members[0].predict_proba_one({"f0": 1.0}) == {}  # copies learned, not these
+
+    state = pickle.dumps(model)
+    with pytest.raises(ValueError, match="Wrap it in river's OneVsRestClassifier"):
+        model.learn_one(named(X)[0], "c")
+    assert pickle.dumps(model) == state
+
+    members[2] = river.multiclass.OneVsRestClassifier(river.linear_model.LogisticRegression())
+    model = BayesianEnsembleClassifier(members=members, seed=0)
+    X, y = stream(400, n_classes=3)
+    for x, label in zip(named(X), y, strict=True):
+        model.learn_one(x, label)
+    assert np.mean([model.predict_one(x) == label for x, label in zip(named(X), y, strict=True)]) > 0.85
+
+
+def test_absent_is_zero_and_nan_is_missing() -> None:
+    X, y = stream(200)
+    X[1::3, 1] = 0.0
+    full, sparse = small(), small()
+    for x, label in zip(named(X), y, strict=True):
+        full.learn_one(x, label)
+        sparse.learn_one({name: value for name, value in reversed(x.items()) if value or name == "f0"}, label)
+    row = {"f3": 0.5, "f0": -1.0}
+    assert full.predict_proba_one(row) == full.predict_proba_one({"f0": -1.0, "f1": 0.0, "f2": 0.0, "f3": 0.5})
+    assert full.predict_proba_one(row) == full.predict_proba_one({**row, "unknown": 9.0})
+    for x in named(X[:20]):
+        assert full.predict_proba_one(x) == sparse.predict_proba_one(x)
+
+    assert isinstance(full.model, Ensemble)
+    gap = {**row, "f1": None, "f2": 1.0}
+    X_gap = np.array([[-1.0, np.nan, 1.0, 0.5]])
+    scores = full.model.bank.scores(X_gap)
+    assert np.isnan(scores).any()
+    assert not np.isnan(scores).all()
+    assert list(full.predict_proba_one(gap).values()) == chances(full.model, X_gap)
+    assert full.predict_proba_one(gap) == full.predict_proba_one({**gap, "f1": float("nan")})
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("averaged", [False, True])
+def test_widened_as_if_always_there(averaged: bool, n_classes: int) -> None:
+    X, y = stream(300, d=20, n_classes=n_classes)
+    X[:100, 7:] = 0.0
+
+    def model(d: int) -> Ensemble:
+        return Ensemble(PerceptronBank(5, max_features=None, averaged=averaged)).start(d, n_classes)
+
+    narrow, wide = model(7), model(20)
+    narrow.decide_then_learn(X[:100, :7], y[:100])
+    widen(narrow, 20, np.random.default_rng(0))
+    wide.decide_then_learn(X[:100], y[:100])
+    assert np.allclose(narrow.decide(X), wide.decide(X), rtol=1e-12)
+    learned = narrow.decide_then_learn(X[100:], y[100:]), wide.decide_then_learn(X[100:], y[100:])
+    assert np.allclose(*learned, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_naive_bayes_widened_as_if_always_there(n_classes: int) -> None:
+    X, y = stream(300, d=20, n_classes=n_classes)
+    X[:, 8] = X[:, 8] > 0
+    X[:100, 7:] = 0.0
+    banks = [NaiveBayesBank(5, max_features=None).start(d, n_classes) for d in (7, 20)]
+    banks[0].scores_then_learn(X[:100, :7], y[:100])
+    banks[1].scores_then_learn(X[:100], y[:100])
+    widen(Ensemble(banks[0]), 20, np.random.default_rng(0))
+    assert np.allclose(banks[0].scores(X), banks[1].scores(X), rtol=1e-12)
+    learned = [bank.scores_then_learn(X[100:], y[100:]) for bank in banks]
+    assert np.allclose(learned[0], learned[1], rtol=1e-12)
+
+    boosters = [OzaBoost("naive_bayes", 5).start(d, n_classes) for d in (7, 20)]
+    boosters[0].decide_then_learn(X[:100, :7], y[:100])
+    boosters[1].decide_then_learn(X[:100], y[:100])
+    widen(boosters[0], 20, np.random.default_rng(0))
+    assert boosters[0].state is not None
+    assert boosters[1].state is not None
+    for name in ("overall", "pair", "order", "n_continuous", "seen"):  # what does not hang on the members' weights
+        assert np.array_equal(getattr(boosters[0].state, name), getattr(boosters[1].state, name), equal_nan=True)
+    assert boosters[0].state.stats.shape == boosters[1].state.stats.shape
+
+
+def test_widening_before_the_first_row() -> None:
+    X, y = stream(100)
+    makes: tuple[Callable[[], Model], ...] = (
+        lambda: Ensemble(NaiveBayesBank(3, max_features=None)),
+        lambda: OSBoost("naive_bayes", 3),
+    )
+    for make in makes:
+        narrow, wide = make().start(2, rng=0), make().start(4, rng=0)
+        widen(narrow, 4, np.random.default_rng(0))
+        assert np.array_equal(narrow.decide_then_learn(X, y), wide.decide_then_learn(X, y))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ensemble(PerceptronBank(9, max_features=0.5)),
+        Ensemble(PerceptronBank(9, max_features=2, averaged=True)),
+        Ensemble(FernBank(9)),
+        Ensemble(Union([PerceptronBank(3), FernBank(3)]), JointGaussian()),
+        OzaBoost(n_members=9),
+        OGBoost(n_members=9, pool=2),
+        OSBoost(n_members=9),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_widening_forgets_nothing(model: Model, n_classes: int) -> None:
+    X, y = stream(200, n_classes=n_classes)
+    model.start(4, n_classes, rng=1).decide_then_learn(X, y)
+    before = model.decide(X)
+    widen(model, 9, np.random.default_rng(0))
+    after = np.concatenate([X, np.zeros((200, 5))], axis=1)
+    assert np.allclose(model.decide(after), before, rtol=1e-12, atol=1e-14)
+    model.decide_then_learn(np.random.default_rng(2).normal(size=(200, 9)), y)
+
+
+def test_widening_frozen_and_unknown_members() -> None:
+    X, y = stream(50)
+    frozen = Ensemble(pretrain(PerceptronBank(3).start(4, rng=0), X, y)).start(4)
+    before = frozen.decide(X)
+    widen(frozen, 6, np.random.default_rng(0))
+    assert np.array_equal(frozen.decide(np.pad(X, ((0, 0), (0, 2)))), before)
+
+    with pytest.raises(TypeError, match="can take more features, got PerceptronBank"):
+        widen(Ensemble(PerceptronBank(3)), 6, np.random.default_rng(0))  # which was never started
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        small(max_features=None),
+        small(members="naive_bayes"),
+        small(members="mixed", n_members=30),
+        small(members=[river.naive_bayes.GaussianNB()]),
+        *(make(n_members=9, seed=1) for make in BOOSTERS),
+        OSBoostClassifier("naive_bayes", n_members=9, seed=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_features_that_come_late_are_learned(model: Any) -> None:
+    X, y = stream(1200)
+    for t, x in enumerate(named(X)):
+        if t < 400:
+            del x["f0"], x["f1"]  # which the label depends on
+        model.learn_one(x, y[t])
+    fresh, truth = stream(500, seed=1)
+    assert np.mean([model.predict_one(x) == label for x, label in zip(named(fresh), truth, strict=True)]) > 0.85
+    assert model.feature_names == ["f2", "f3", "f0", "f1"]
+
+
+def test_bags_of_words_grow() -> None:
+    rng = np.random.default_rng(0)
+    model = small(max_features=None, n_members=3)
+    right: int = 0
+    for t in range(1500):
+        good = bool(rng.integers(2))
+        words = [f"{'g' if good else 'b'}{rng.integers(10 + t // 20)}", *(f"n{rng.integers(200)}" for _ in range(3))]
+        x = dict.fromkeys(words, 1)
+        right += t >= 1000 and model.predict_one(x) == good
+        model.learn_one(x, good)
+    assert len(model.feature_names) > 300
+    assert right > 400
+
+
+def test_labels_that_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_river_base, "_REPLAY", 40)
+    X, y = stream(200, n_classes=4)
+    order = np.argsort(np.array(y) == 3, kind="stable")  # the last label comes last
+    X, labels = X[order], [f"class {y[t]}" for t in order]
+    late = labels.index("class 3")
+    one, whole = small(), small()
+    for t, (x, label) in enumerate(zip(named(X), labels, strict=True)):
+        if t == late:
+            before = one.model
+        one.learn_one(x, label)
+        assert set(one.predict_proba_one(x)) == set(labels[: t + 1])
+    assert one.model is not before
+    whole.learn_many(pandas.DataFrame(named(X)), pandas.Series(labels))
+    assert one.labels == whole.labels
+    frame = pandas.DataFrame(named(X))
+    assert whole.predict_proba_many(frame).to_numpy().tolist() == [
+        list(one.predict_proba_one(x).values()) for x in named(X)
+    ]
+    # What is left is a model of four classes that has learned the last 40 rows, then the rest.
+    again = small(classes=one.labels)
+    for x, label in zip(named(X)[late - 40 :], labels[late - 40 :], strict=True):
+        again.learn_one(x, label)
+    assert again.predict_proba_one(named(X)[0]) == one.predict_proba_one(named(X)[0])
+
+
+def test_named_classes_are_never_started_anew() -> None:
+    X, y = stream(60, n_classes=3)
+    model = small(classes=("a", "b", "c"))
+    assert model.predict_one(named(X)[0]) is None
+    for t, x in enumerate(named(X)):
+        model.learn_one(x, "abc"[y[t]])
+        if t == 0:
+            first = model.model
+    assert model.model is first
+    assert sum(model.predict_proba_one(named(X)[0]).values()) == pytest.approx(1.0)
+
+
+def test_frames() -> None:
+    X, y = stream(120)
+    frame, labels = pandas.DataFrame(named(X)), pandas.Series(y)
+    model = small()
+    assert model.predict_many(frame).tolist() == [None] * 120
+    assert model.predict_proba_many(frame).empty
+    model.learn_many(frame.iloc[:0], labels.iloc[:0])
+    assert model.model is None
+    model.learn_many(frame[["f2", "f0", "f3", "f1"]], labels, w=2)
+    one = small()
+    for x, label in zip(named(X), y, strict=True):
+        one.learn_one(x, label, w=2)
+    table = model.predict_proba_many(frame.set_index(frame.index + 7))
+    assert table.index[0] == 7
+    assert table.to_numpy().tolist() == [list(one.predict_proba_one(x).values()) for x in named(X)]
+    assert model.predict_many(frame).tolist() == [one.predict_one(x) for x in named(X)]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error", "message"),
+    [
+        ({"f0": "red"}, 0, TypeError, "must hold real numbers"),
+        ({"f0": np.inf}, 0, ValueError, "finite numbers"),
+        ({"new": np.inf}, 0, ValueError, "finite numbers"),
+        ({"new": 1.0}, None, ValueError, "must be a label"),
+        ({"f0": 1.0}, float("nan"), ValueError, "must be a label"),
+        ({"new": 1.0}, "other", ValueError, "must be one of classes"),
+    ],
+)
+def test_bad_input_changes_nothing(x: dict[str, Any], y: Any, error: type[Exception], message: str) -> None:
+    X, labels = stream(20)
+    model = small(classes=(0, 1))
+    for row, label in zip(named(X), labels, strict=True):
+        model.learn_one(row, label)
+    state, answer = pickle.dumps((model.model, model.labels, model.feature_names)), model.predict_proba_one(named(X)[0])
+    with pytest.raises(error, match=message):
+        model.learn_one(x, y)
+    assert pickle.dumps((model.model, model.labels, model.feature_names)) == state
+    assert model.predict_proba_one(named(X)[0]) == answer
+    with pytest.raises(TypeError, match="must hold real numbers"):
+        model.learn_many(pandas.DataFrame([{"f0": "red"}]), pandas.Series([0]))
+    with pytest.raises(ValueError, match="one label per row"):
+        model.learn_many(pandas.DataFrame([{"new": 1.0}]), pandas.Series([0, 1]))
+
+
+def test_forgetting_is_refused_where_it_has_no_meaning() -> None:
+    model = small(weighter="voting", forgetting=0.9)
+    with pytest.raises(ValueError, match="forgetting must be 1 unless"):
+        model.learn_one({"a": 1.0}, 0)
+    faded = small(weighter="gamma_rate", forgetting=0.9)
+    faded.learn_one({"a": 1.0}, 0)
+    assert isinstance(faded.model, Ensemble)
+    assert faded.model.weighter == GammaRate(forgetting=0.9)
+
+
+def test_without_river_the_error_says_what_to_install() -> None:
+    code = "import sys; sys.modules['river'] = None; import bayesvote.adapters.river"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'bayesvote[river]'" in done.stderr.splitlines()[-1]

@@ -1,0 +1,223 @@
+"""What only the Bayesian ensemble has: its weights' uncertainty, abstention, merging and unlearning."""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+
+from bayesvote._checks import Array
+from bayesvote.estimators import BayesianEnsembleClassifier
+from bayesvote.members import Frozen, PerceptronBank, pretrain
+from bayesvote.weighting import GammaRate, JointGaussian, NumericalPosterior, Voting
+
+linear: Any = import_module("sklearn.linear_model")
+bayes: Any = import_module("sklearn.naive_bayes")
+trees: Any = import_module("sklearn.tree")
+
+
+def data() -> tuple[Array, NDArray[np.str_]]:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X, np.array(["malignant", "benign"])[y]
+
+
+def frozen(X: Array, y: NDArray[np.str_]) -> Frozen:
+    return pretrain(PerceptronBank(20).start(X.shape[1], rng=0), X[:100], (y[:100] == "malignant").astype(int))
+
+
+@pytest.mark.parametrize(
+    ("weighter", "columns"),
+    [
+        ("joint_gaussian", ["kind", "mean", "sd", "lower", "upper", "probability_best"]),
+        ("gamma_rate", ["kind", "mean", "sd", "lower", "upper", "probability_best"]),
+        (
+            "gamma_shape_rate",
+            [
+                "kind",
+                "mean_1",
+                "mean_2",
+                "sd_1",
+                "sd_2",
+                "lower_1",
+                "lower_2",
+                "upper_1",
+                "upper_2",
+                "probability_best",
+            ],
+        ),
+        ("voting", ["kind", "mean"]),
+    ],
+)
+def test_weights_are_a_table(weighter: str, columns: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    X, y = data()
+    model = BayesianEnsembleClassifier(n_members=6, weighter=weighter, loss="logistic", random_state=0).fit(X, y)
+    table = model.weights_
+    assert list(table.columns) == columns
+    assert table["kind"].tolist() == ["Perceptron"] * 2 + ["NaiveBayes"] * 2 + ["Fern"] * 2
+    if weighter != "voting":
+        assert table["probability_best"].sum() == pytest.approx(1)
+        for end in [""] if "mean" in columns else ["_1", "_2"]:
+            assert (table["lower" + end] < table["mean" + end]).all()
+            assert (table["mean" + end] < table["upper" + end]).all()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    plain = model.weights_
+    assert list(plain.dtype.names) == columns
+    for name in columns:
+        assert plain[name].tolist() == table[name].tolist()
+
+
+def test_nothing_is_known_before_fit() -> None:
+    model = BayesianEnsembleClassifier()
+    assert not hasattr(model, "weights_")
+    assert not hasattr(model, "effective_samples_")
+    missing = import_module("sklearn.exceptions").NotFittedError
+    for act in (model.decision_certainty, model.contributions, lambda X: model.unlearn(X, ["a"])):
+        with pytest.raises(missing):
+            act([[0.0]])
+
+
+def test_effective_samples() -> None:
+    X, y = data()
+    model = BayesianEnsembleClassifier("perceptron", 3, weighter="gamma_rate", forgetting=0.9, random_state=0)
+    np.testing.assert_allclose(model.fit(X, y).effective_samples_, (1 - 0.9 ** len(X)) / 0.1)
+    with pytest.raises(AttributeError, match="only posteriors"):
+        _ = BayesianEnsembleClassifier(n_members=3, weighter="voting").fit(X, y).effective_samples_
+
+
+def test_abstention_masks_uncertain_rows() -> None:
+    X, y = data()
+    model = BayesianEnsembleClassifier(random_state=0).fit(X[:40], y[:40])
+    certainty, labels = model.decision_certainty(X), model.predict(X)
+    assert certainty.min() < 0.9 < certainty.max()
+    masked: Any = model.predict(X, abstain_below=0.9)
+    np.testing.assert_array_equal(masked.mask, certainty < 0.9)
+    np.testing.assert_array_equal(masked.data, labels)
+    assert (masked == y).mean() > np.mean(labels == y)
+    with pytest.raises(ValueError, match="abstain_below must be a probability"):
+        model.predict(X, abstain_below=90)
+
+
+def test_contributions_add_up_to_the_lead() -> None:
+    X, y = data()
+    model = BayesianEnsembleClassifier(random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.contributions(X).sum(axis=1), np.abs(model.decision_function(X)), atol=1e-12)
+
+
+@pytest.mark.parametrize("weighter", ["gamma_rate", "joint_gaussian"])
+def test_merge_and_unlearn_are_exact(weighter: str) -> None:
+    X, y = data()
+    whole = BayesianEnsembleClassifier(frozen(X, y), weighter=weighter)
+    first, second = clone(whole).fit(X[100:300], y[100:300]), clone(whole).fit(X[300:], y[300:])
+    alone = np.array(first.weights_["mean"])
+    whole.fit(X[100:], y[100:])
+    first.merge(second)
+    np.testing.assert_allclose(first.weights_["mean"], whole.weights_["mean"], rtol=1e-9)
+    first.unlearn(X[300:], y[300:])
+    np.testing.assert_allclose(first.weights_["mean"], alone, rtol=1e-9)
+    with pytest.raises(ValueError, match="must have the same classes_"):
+        first.merge(clone(whole).fit(X[100:], y[100:] == "benign"))
+    with pytest.raises(TypeError, match="members must be frozen"):
+        BayesianEnsembleClassifier(n_members=3).fit(X, y).unlearn(X, y)
+
+
+def test_fitted_classifiers_are_members_as_they_are() -> None:
+    X, y = data()
+    logistic = linear.LogisticRegression().fit(X[:100], y[:100])
+    tree = trees.DecisionTreeClassifier(random_state=0).fit(X[:100, :5], y[:100])
+    coefficients = logistic.coef_.copy()
+    model = BayesianEnsembleClassifier([logistic, (tree, range(5))], weighter="gamma_rate")
+    for one in (model, clone(model)):
+        one.fit(X[100:], y[100:])
+        assert one.weights_["kind"].tolist() == ["LogisticRegression", "DecisionTreeClassifier"]
+        assert one.score(X[100:], y[100:]) > 0.93
+        assert isinstance(one.model_.bank, Frozen)
+    np.testing.assert_array_equal(logistic.coef_, coefficients)
+
+
+def test_a_frozen_estimator_stays_fitted_in_a_grid() -> None:
+    X, y = data()
+    frozen_estimator = import_module("sklearn.frozen").FrozenEstimator
+    search = import_module("sklearn.model_selection").GridSearchCV
+    one, other = (frozen_estimator(bayes.GaussianNB().fit(X[:n], y[:n])) for n in (20, 100))
+    grid = {"members": [[one], [one, other]]}
+    assert search(BayesianEnsembleClassifier(), grid, cv=2).fit(X[100:], y[100:]).best_score_ > 0.9
+
+
+def test_river_classifiers_learn_online() -> None:
+    naive_bayes: Any = pytest.importorskip("river.naive_bayes")
+    X, y = data()
+    model = BayesianEnsembleClassifier([naive_bayes.GaussianNB()], weighter="gamma_rate")
+    assert clone(model).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.9
+
+
+def test_unfitted_classifiers_learn_online() -> None:
+    X, y = data()
+    fitted = linear.LogisticRegression().fit(X[:100], y[:100])
+    members = [bayes.GaussianNB(), fitted, linear.SGDClassifier(random_state=0)]
+    model = clone(BayesianEnsembleClassifier(members, weighter="gamma_rate")).fit(X[:150], y[:150])
+    assert model.score(X[150:], y[150:]) > 0.9
+    assert model.weights_["kind"].tolist() == ["GaussianNB", "LogisticRegression", "SGDClassifier"]
+    assert not hasattr(members[0], "classes_")
+    with pytest.raises(TypeError, match="must have partial_fit"):
+        BayesianEnsembleClassifier([trees.DecisionTreeClassifier()]).fit(X, y)
+
+
+@pytest.mark.parametrize("members", ["mixed", "perceptron", "averaged_perceptron", "naive_bayes", "fern"])
+@pytest.mark.parametrize(
+    "weighter",
+    ["averaged_sgd", "gamma_rate", "gamma_shape", "gamma_shape_rate", "joint_gaussian", "sgd", "voting"],
+)
+def test_names(members: str, weighter: str) -> None:
+    X, y = data()
+    loss = "logistic" if "shape" in weighter else "ramp"
+    model = BayesianEnsembleClassifier(members, 9, weighter=weighter, loss=loss, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.85
+    chances = model.predict_proba(X)
+    np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(X))
+
+
+def test_max_features() -> None:
+    X, y = data()
+    model: Any = BayesianEnsembleClassifier(n_members=6, max_features=2, random_state=0).fit(X, y)
+    perceptrons, naive_bayes, _ = model.model_.bank.banks
+    assert perceptrons.state.own.shape == naive_bayes.state.own.shape == (2, 2)
+
+
+def test_a_loss_of_the_users_own() -> None:
+    X, y = data()
+    weighter = NumericalPosterior(lambda weight, g: 0.1 * weight * g - np.log(weight), lambda weight: weight)
+    chances = BayesianEnsembleClassifier("perceptron", 3, weighter=weighter, random_state=0).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"members": "perceptrons"}, "Did you mean 'perceptron'"),
+        ({"members": 3}, "members must be a name, a bank or a list"),
+        ({"weighter": "gama_rate"}, "Did you mean 'gamma_rate'"),
+        ({"weighter": GammaRate}, "weighter must be a name or a weighter"),
+        ({"loss": "rampe"}, "Did you mean 'ramp'"),
+        ({"weighter": "gamma_shape"}, "Use loss='logistic'"),
+        ({"weighter": Voting(), "forgetting": 0.9}, "Give it to the weighter itself"),
+        ({"weighter": JointGaussian(), "forgetting": 0.9}, "Give it to the weighter itself"),
+        ({"weighter": "sgd", "forgetting": 0.9}, "forgetting must be 1 unless"),
+        ({"forgetting": 1.5}, "forgetting must be in"),
+        ({"members": "fern", "max_features": 0.5}, "choose their features themselves"),
+        ({"members": PerceptronBank(), "max_features": 0.5}, "unless the members are named"),
+        ({"max_features": 31}, "at most the 30 features"),
+        ({"n_members": 0}, "n_members must be an integer"),
+    ],
+)
+def test_wrong_parameters_are_told(options: dict[str, Any], told: str) -> None:
+    X, y = data()
+    model = BayesianEnsembleClassifier(**options)
+    with pytest.raises((ValueError, TypeError), match=told):
+        model.fit(X, y)
+    assert not hasattr(model, "classes_")

@@ -1,0 +1,200 @@
+"""The classifiers at home in scikit-learn: its own checks, its tools, tables of three libraries, labels of any kind."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.utils.estimator_checks import check_estimator
+
+from bayesvote._checks import Array
+from bayesvote.boosting import OSBoost
+from bayesvote.ensemble import Ensemble, decided
+from bayesvote.estimators import (
+    BayesianEnsembleClassifier,
+    OGBoostClassifier,
+    OSBoostClassifier,
+    OzaBoostClassifier,
+)
+from bayesvote.estimators.base import OnlineClassifier
+from bayesvote.members import NaiveBayesBank, PerceptronBank
+from bayesvote.weighting import GammaRate
+
+Online = OnlineClassifier[Any]
+
+ORDER = (
+    "The rows are a stream: each is learned by what the rows before it have left. So a row of weight 2 is one step "
+    "of twice the size, and a row given twice is two steps, the second of them after the first."
+)
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": ORDER,
+    "check_sample_weight_equivalence_on_sparse_data": ORDER,
+}
+CLASSIFIERS: list[Online] = [
+    BayesianEnsembleClassifier(random_state=0),
+    BayesianEnsembleClassifier("naive_bayes", 20, weighter="gamma_rate", calibrated=True, random_state=0),
+    OzaBoostClassifier(n_members=20, random_state=0),
+    OGBoostClassifier(n_members=20, calibrated=True, random_state=0),
+    OSBoostClassifier(n_members=20, random_state=0),
+]
+
+
+def two_classes() -> tuple[Array, NDArray[np.str_]]:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X, np.array(["malignant", "benign"])[y]
+
+
+def many_classes() -> tuple[Array, NDArray[np.intp]]:
+    X, y = load_digits(return_X_y=True)
+    return X / 16, 10 * y
+
+
+@pytest.mark.parametrize("classifier", [BayesianEnsembleClassifier(), *CLASSIFIERS], ids=str)
+def test_scikit_learns_own_checks(classifier: Online) -> None:
+    found = check_estimator(classifier, expected_failed_checks=EXPECTED, on_skip=None)
+    by_status = {status: {c["check_name"] for c in found if c["status"] == status} for status in ("xfail", "skipped")}
+    assert by_status["xfail"] == set(EXPECTED)
+    assert by_status["skipped"] <= {"check_array_api_input"}
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+@pytest.mark.parametrize("data", [two_classes, many_classes])
+def test_probabilities_and_decision_function_agree_with_predict(classifier: Online, data: Any) -> None:
+    X, y = data()
+    model = clone(classifier).fit(X[:300], y[:300])
+    hidden = X[300:].copy()
+    hidden[0] = np.nan  # nobody can vote: a tie
+    labels, chances, votes = model.predict(hidden), model.predict_proba(hidden), model.decision_function(hidden)
+    assert chances.min() >= 0
+    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], labels)
+    best = votes.argmax(axis=1) if len(model.classes_) > 2 else (votes > 0).astype(int)
+    np.testing.assert_array_equal(model.classes_[best], labels)
+    np.testing.assert_allclose(chances[0], 1 / len(model.classes_), atol=0.3)
+    assert np.mean(labels == y[300:]) > 0.7
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+def test_chunks_of_any_size_give_the_same(classifier: Online) -> None:
+    X, y = two_classes()
+    whole = clone(classifier).fit(X[:120], y[:120])
+    parts = clone(classifier)
+    for start, stop in [(0, 1), (1, 50), (50, 120)]:
+        parts.partial_fit(X[start:stop], y[start:stop], classes=["malignant", "benign"])
+    np.testing.assert_array_equal(whole.predict_proba(X), parts.predict_proba(X))
+
+
+def test_the_classifier_is_the_ensemble_and_the_booster() -> None:
+    X, y = many_classes()
+    labels = y // 10
+    model = BayesianEnsembleClassifier("perceptron", 10, weighter="gamma_rate", random_state=7).fit(X[:500], y[:500])
+    plain = Ensemble(PerceptronBank(10), GammaRate()).start(64, 10, rng=7)
+    plain.decide_then_learn(X[:500], labels[:500])
+    np.testing.assert_array_equal(model.predict(X), 10 * decided(plain.decide(X)))
+    boosted = OSBoostClassifier("naive_bayes", 3, gamma=0.2, variant="convex", random_state=7).fit(X[:500], y[:500])
+    booster = OSBoost("naive_bayes", 3, gamma=0.2, variant="convex").start(64, 10, rng=7)
+    booster.decide_then_learn(X[:500], labels[:500])
+    np.testing.assert_array_equal(boosted.predict(X), 10 * decided(booster.decide(X)))
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+def test_sparse_rows_are_rows(classifier: Online) -> None:
+    X, y = many_classes()
+    dense = clone(classifier).fit(X[:200], y[:200])
+    sparse = clone(classifier).fit(csr_array(X[:200]), y[:200])
+    np.testing.assert_allclose(sparse.predict_proba(csr_array(X)), dense.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables_keep_their_names(library: str) -> None:
+    tables: Any = pytest.importorskip(library)
+    X, y = two_classes()
+    X = X[:100, :4].copy()
+    X[3, 1] = np.nan
+    columns = {f"feature {j}": X[:, j] for j in range(4)}
+    table = tables.table(columns) if library == "pyarrow" else tables.DataFrame(columns)
+    wrong = {name: columns[name] for name in reversed(columns)}
+    misnamed = tables.table(wrong) if library == "pyarrow" else tables.DataFrame(wrong)
+    model = BayesianEnsembleClassifier(random_state=0).fit(table, y[:100])
+    assert model.feature_names_in_.tolist() == list(columns)
+    assert model.n_features_in_ == 4
+    plain = BayesianEnsembleClassifier(random_state=0).fit(X, y[:100])
+    np.testing.assert_array_equal(model.predict_proba(table), plain.predict_proba(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(misnamed)
+
+
+def test_missing_values_of_a_table_are_nan() -> None:
+    pandas: Any = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1, None, 3, 4] * 5, "b": [0.5, 1.5, 2.5, 3.5] * 5}).astype({"a": "Int64"})
+    model = BayesianEnsembleClassifier(random_state=0).fit(table, [0, 0, 1, 1] * 5)
+    assert model.predict(table).shape == (20,)
+    with pytest.raises(ValueError, match="infinity"):
+        model.predict(pandas.DataFrame({"a": [np.inf], "b": [0.0]}))
+
+
+def test_scikit_learns_tools() -> None:
+    selection: Any = import_module("sklearn.model_selection")
+    make_pipeline = import_module("sklearn.pipeline").make_pipeline
+    scaler = import_module("sklearn.preprocessing").StandardScaler
+    calibrated = import_module("sklearn.calibration").CalibratedClassifierCV
+    X, y = load_breast_cancer(return_X_y=True)
+    pipeline = make_pipeline(scaler(), BayesianEnsembleClassifier(n_members=30, random_state=0))
+    assert selection.cross_val_score(pipeline, X, y, cv=3).min() > 0.93
+    grid = {
+        "bayesianensembleclassifier__members": ["perceptron", "naive_bayes"],
+        "bayesianensembleclassifier__weighter": ["gamma_rate", GammaRate(theta=1.0)],
+    }
+    search = selection.GridSearchCV(pipeline, grid, cv=3).fit(X, y)
+    assert search.best_score_ > 0.9
+    chances = calibrated(pipeline, cv=3).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+def test_refused_input_changes_nothing(classifier: Online) -> None:
+    X, y = two_classes()
+    model = clone(classifier)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X[:5], y[:5])
+    with pytest.raises(ValueError, match="at least two classes, got one class, \\['benign'\\]"):
+        model.fit(X[:5], ["benign"] * 5)
+    assert not hasattr(model, "classes_")
+    model.fit(X[:100], y[:100])
+    before = model.predict_proba(X)
+    wide = np.hstack((X, X))
+    refused: list[tuple[Array, Any, dict[str, Any], str]] = [
+        (X[:2], ["benign", "ill"], {}, "y must hold the classes \\['benign', 'malignant'\\] only, got .*'ill'"),
+        (X[:2], y[:2], {"classes": ["a", "b"]}, "classes must be those of the first call"),
+        (X[:2], y[:2], {"sample_weight": [1.0, -1.0]}, "at least 0"),
+        (np.full((2, 30), np.inf), y[:2], {}, "infinity"),
+        (wide[:2], y[:2], {}, "60 features"),
+        (X[:2], y[:3], {}, "inconsistent numbers"),
+    ]
+    for rows, labels, options, told in refused:
+        with pytest.raises(ValueError, match=told):
+            model.partial_fit(rows, labels, **options)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_a_seed_is_a_seed() -> None:
+    X, y = two_classes()
+
+    def chances(random_state: Any) -> Array:
+        return BayesianEnsembleClassifier("perceptron", 5, random_state=random_state).fit(X, y).predict_proba(X)
+
+    np.testing.assert_array_equal(chances(1), chances(np.random.default_rng(1)))
+    np.testing.assert_array_equal(chances(np.random.RandomState(1)), chances(np.random.RandomState(1)))
+    assert not np.array_equal(chances(1), chances(2))
+
+
+def test_a_bank_that_is_given_stays_as_it_was() -> None:
+    X, y = two_classes()
+    bank = NaiveBayesBank(5)
+    BayesianEnsembleClassifier(bank, random_state=0).fit(X, y)
+    assert bank.state is None
