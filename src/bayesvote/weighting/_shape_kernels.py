@@ -124,31 +124,32 @@ def slopes(p: Array, u: float) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rough_slopes(p: Array, u: float) -> tuple[float, float]:
-    """The same with x R'(x) taken as -1/(2 + 12 x), right at both ends: for a starting point."""
-    x = math.exp(u)
-    linear, y = x * (p[0] - p[1] * u), 1.0 / (2.0 + 12.0 * x)
-    return linear + p[2] + p[3] * y, linear - p[1] * x - p[3] * 12.0 * x * y * y
+def rough_mode(p: Array) -> float:
+    """Mode to within some per cent when the samples outweigh the prior (Minka 2002): of (21) by inverting digamma."""
+    if p[4] == math.inf:
+        q = p[0] / p[3]
+        return math.log(math.exp(q) + 0.5) if q >= -2.22 else -math.log(-q - 0.5772156649015329)
+    gap = max(-p[0] / p[4], 1e-12)  # log of the mean loss less the mean log loss
+    return math.log((3.0 - gap + math.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_mode(p: Array) -> tuple[float, float]:
-    """Mode of l and minus its second derivative there: Newton's method, first roughly, then inside a bracket."""
-    low, high, u = -745.0, 709.0, 0.0
-    for stage in range(2):
-        for _ in range(100):
-            first, second = slopes(p, u) if stage else rough_slopes(p, u)
-            if stage and first > 0.0:
-                low = u
-            elif stage:
-                high = u
-            step = -first / second if second < 0.0 else math.copysign(2.0, first)
-            # Newton's error after a step is about the square of the step.
-            if abs(step) <= (3e-7 if stage else 1e-2):
-                u += step
-                break
-            step = min(max(step, -2.0), 2.0)
-            u = u + step if low < u + step < high else 0.5 * (low + high)
+    """Mode of l and minus its second derivative there: Newton's method, kept inside a bracket."""
+    low, high, u, second = -745.0, 709.0, rough_mode(p), 0.0
+    for _ in range(200):
+        first, second = slopes(p, u)
+        if first > 0.0:
+            low = u
+        else:
+            high = u
+        step = -first / second if second < 0.0 else math.copysign(2.0, first)
+        # Newton's error after a step is about the square of the step.
+        if abs(step) <= 3e-7:
+            u += step
+            break
+        step = min(max(step, -2.0), 2.0)
+        u = u + step if low < u + step < high else 0.5 * (low + high)
     return u, -second
 
 

@@ -132,11 +132,14 @@ class GammaShape(_GammaShapes):
 
     def _parameters(self, state: SumState) -> Array:
         count, sum_log = state.value
-        cap = np.inf if self.cap is None else self.cap
-        r, c = np.minimum(self.b + count, cap), np.minimum(self.c + count, cap)
-        infinite = np.full(len(r), np.inf)
-        D = np.log(self.a) + sum_log + c * np.log(self.theta)
-        return np.stack((D, r, r / 2 + 1, r, infinite, infinite), axis=1)
+        r, c = self.b + count, self.c + count
+        if self.cap is not None:
+            r, c = np.minimum(r, self.cap), np.minimum(c, self.cap)
+        p = np.full((len(r), 6), np.inf)
+        p[:, 0] = np.log(self.a) + sum_log + c * np.log(self.theta)
+        p[:, 1] = p[:, 3] = r
+        p[:, 2] = r / 2 + 1
+        return p
 
     def mean(self, state: SumState) -> Array:
         """Posterior mean of (21)."""
