@@ -32,6 +32,7 @@ format: .venv/ready  ## rewrite the sources in the project's format
 
 bench: .venv/ready  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/weights.py
+	$(BIN)/python benchmarks/speed.py
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
