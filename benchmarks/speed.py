@@ -9,8 +9,10 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from bayesvote import (
     PerceptronBank,
     mixed,
     prequential,
+    save,
 )
 from bayesvote._checks import Array, Labels
 from bayesvote.boosting._booster import Booster
@@ -196,6 +199,23 @@ def weighters(X: Array, y: Labels) -> None:
     print(f"  {'mixed members, JointGaussian()':75} {seconds / n * 1e6:6.1f} us, error {error:.4f}")
 
 
+def saving(X: Array, y: Labels) -> None:
+    print("\nSaving, both fsyncs included (median of 50):")
+    choices: list[Weighter[Any]] = [GammaRate(), JointGaussian()]
+    for weighter in choices:
+        model = Ensemble(PerceptronBank(MEMBERS), weighter).start(X.shape[1], rng=0)
+        model.decide_then_learn(X[:1000], y[:1000])
+        times = []
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.safetensors"
+            for _ in range(50):
+                start = time.perf_counter()
+                save(model, path)
+                times.append(time.perf_counter() - start)
+            size = path.stat().st_size
+        print(f"  {type(weighter).__name__:14} {1e3 * statistics.median(times):.1f} ms, {size / 1000:.0f} KB")
+
+
 def scaling() -> None:
     """Cost over three decades of rows, members and non-zeros: microseconds per row, per member, per non-zero."""
     rng = np.random.default_rng(0)
@@ -236,6 +256,7 @@ if __name__ == "__main__":
     speeds = boosters(stream, labels, ensembles(stream, labels, sparse, title))
     one_at_a_time(stream, labels)
     weighters(stream, labels)
+    saving(stream, labels)
     adult, adult_sparse, adult_labels, adult_title = load("adult", 48_842, 123)
     ensembles(adult, adult_labels, adult_sparse, adult_title)
     scaling()
