@@ -183,6 +183,9 @@ def test_misuse_gets_the_error_sentence() -> None:
         frozen(SGD()).unlearn(X, y)
     with pytest.raises(ValueError, match="same weighter and loss"):
         frozen(GammaRate()).merge(frozen(GammaRate(theta=0.2)))
+    others = Ensemble(Frozen(PerceptronBank(n_members=7, averaged=True).start(6, rng=2)), GammaRate()).start(6)
+    with pytest.raises(ValueError, match="same members"):
+        frozen(GammaRate()).merge(others)
 
 
 def test_a_missing_value_silences_only_the_members_that_use_it() -> None:

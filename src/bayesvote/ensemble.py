@@ -28,6 +28,15 @@ def decided(label_losses: Array) -> Labels:
     return np.asarray(label_losses.shape[1] - 1 - label_losses[:, ::-1].argmin(axis=1))
 
 
+def _same(a: Any, b: Any) -> bool:
+    """Whether two states hold the same arrays; other objects, of foreign members, are not looked at."""
+    if isinstance(a, np.ndarray):
+        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return True
+
+
 @dataclass
 class Ensemble:
     """A model: members, their loss, and the weights by which they vote.
@@ -144,6 +153,8 @@ class Ensemble:
         other._frozen("Ensemble.merge")
         if self.weighter != other.weighter or self.loss != other.loss:
             raise ValueError("Ensemble.merge: both ensembles must have the same weighter and loss.")
+        if not _same(getattr(self.bank, "state", None), getattr(other.bank, "state", None)):
+            raise ValueError("Ensemble.merge: both ensembles must have the same members, frozen in the same state.")
         self.state = self.weighter.merge(self.state, other.state)
         return self
 
