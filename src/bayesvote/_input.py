@@ -65,7 +65,7 @@ RowsLike = ArrayLike | sparray | spmatrix | Rows
 
 
 def started(who: str, state: _T | None) -> _T:
-    """Return a bank's state, or tell that there is none yet."""
+    """Return the state of a bank or booster, or tell that there is none yet."""
     if state is None:
         raise ValueError(f"{who}: must be started before use. Call start(n_features, n_classes) first.")
     return state
@@ -74,7 +74,7 @@ def started(who: str, state: _T | None) -> _T:
 def check_start(
     who: str, n_features: int, n_classes: int, rng: np.random.Generator | int | None
 ) -> np.random.Generator:
-    """Check what a bank is started with; return its random generator."""
+    """Check what a bank or booster is started with; return its random generator."""
     whole(who, "n_features", n_features)
     whole(who, "n_classes", n_classes, least=2)
     return np.random.default_rng(rng)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote._checks import Array, Labels, one_of, whole
-from bayesvote._input import Rows, RowsLike, check_labelled, check_rows
+from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, started
 from bayesvote.boosting._state import BoosterState
 
 
@@ -50,10 +50,8 @@ class Booster(ABC):
         who = type(self).__name__
         one_of(who, "member", self.member, ("naive_bayes", "perceptron"))
         whole(who, "n_members", self.n_members)
-        whole(who, "n_features", n_features)
-        whole(who, "n_classes", n_classes, least=2)
+        generator = check_start(who, n_features, n_classes, rng)
         self._rule()
-        generator = np.random.default_rng(rng)
         b = 1 if n_classes == 2 else n_classes
         book = self._book(b)
         m = book.shape[2]
@@ -79,22 +77,17 @@ class Booster(ABC):
         Nothing is learned.
         """
         who = type(self).__name__
-        state = self._started(who)
+        state = started(who, self.state)
         rows = check_rows(who, X, self._n_features(state))
         return self._run(state, rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n))
 
     def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Decide as ``decide`` does, on row t before row t is learned; equal to doing so row by row."""
         who = type(self).__name__
-        state = self._started(who)
+        state = started(who, self.state)
         n_classes = max(2, len(state.seen))
         rows, label, weight = check_labelled(who, X, y, sample_weight, self._n_features(state), n_classes)
         return self._run(state, rows, label, weight)
-
-    def _started(self, who: str) -> BoosterState:
-        if self.state is None:
-            raise ValueError(f"{who}: must be started before use. Call start(n_features, n_classes) first.")
-        return self.state
 
     def _n_features(self, state: BoosterState) -> int:
         return int(state.weights.shape[1] - 1 if self.member == "perceptron" else state.order.shape[1])
