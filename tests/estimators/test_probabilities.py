@@ -132,3 +132,53 @@ def test_brier_scores(name: str, bound: float) -> None:
     assert brier(OGBoostClassifier(calibrated=True, random_state=0), name) < brier(
         OGBoostClassifier(random_state=0), name
     )
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+@pytest.mark.parametrize("kind", [BayesianEnsembleClassifier, OGBoostClassifier])
+def test_probabilities_before_each_row_is_learned(
+    kind: type[BayesianEnsembleClassifier | OGBoostClassifier], calibrated: bool
+) -> None:
+    data = load_dataset("heart")
+    X, y = np.asarray(scale(data.X)), np.array(["ill", "well"])[data.y]
+    whole, parts, plain = (kind(n_members=9, calibrated=calibrated, random_state=3) for _ in range(3))
+    found = whole.predict_proba_then_learn(X, y, classes=["ill", "well"])
+    again = [
+        parts.predict_proba_then_learn(X[:1], y[:1], ["well", "ill"]),
+        parts.predict_proba_then_learn(X[1:], y[1:]),
+    ]
+    expected = []
+    for t in range(len(y)):
+        if t:
+            expected.append(plain.predict_proba(X[t : t + 1])[0])
+        plain.partial_fit(X[t : t + 1], y[t : t + 1], classes=["ill", "well"])
+    np.testing.assert_array_equal(found[1:], expected)
+    np.testing.assert_array_equal(np.concatenate(again), found)
+    for other in (whole, parts):
+        np.testing.assert_array_equal(other.predict_proba(X), plain.predict_proba(X))
+        np.testing.assert_array_equal(other.calibration_.mean, plain.calibration_.mean)
+
+
+def test_rows_of_weight_zero_are_predicted_and_leave_no_trace() -> None:
+    data = load_dataset("heart")
+    X = np.asarray(scale(data.X))
+    w = np.random.default_rng(0).integers(0, 2, len(data.y)).astype(np.float64)
+    model, plain = (BayesianEnsembleClassifier(n_members=9, calibrated=True, random_state=3) for _ in range(2))
+    found = model.predict_proba_then_learn(X, data.y, [0, 1], w)
+    kept = plain.predict_proba_then_learn(X[w > 0], data.y[w > 0], [0, 1])
+    np.testing.assert_array_equal(found[w > 0], kept)
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+
+
+def test_refused_rows_change_nothing() -> None:
+    data = load_dataset("heart")
+    model = BayesianEnsembleClassifier(n_members=9, calibrated=True, random_state=3)
+    with pytest.raises(ValueError, match="classes must be passed on the first call to predict_proba_then_learn"):
+        model.predict_proba_then_learn(data.X, data.y)
+    model.fit(data.X, data.y)
+    before = model.predict_proba(data.X)
+    with pytest.raises(ValueError, match=r"y must hold the classes \[0, 1\] only, got"):
+        model.predict_proba_then_learn(data.X, data.y + 1)
+    with pytest.raises(ValueError, match="classes must be those of the first call"):
+        model.predict_proba_then_learn(data.X, data.y, [0, 1, 2])
+    np.testing.assert_array_equal(model.predict_proba(data.X), before)

@@ -87,16 +87,19 @@ class Calibration(NamedTuple):
         """Return a calibration that changes nothing yet."""
         return cls(np.array([1.0, 0.0]), np.zeros((2, 2)))
 
-    def learn(self, probabilities: Array, losses: Array, y: Labels, w: Array, forgetting: float) -> None:
-        """Learn from probabilities that were given before the labels were known."""
+    def learn(self, probabilities: Array, losses: Array, y: Labels, w: Array, forgetting: float) -> Array:
+        """Learn from probabilities that were given before the labels were known; return a, b (n, 2) before each."""
         from bayesvote.estimators._probability_kernels import learn
 
-        learn(self.mean, self.information, _logs(probabilities), decided(losses), y, w, forgetting, PRIOR)
+        before = np.empty((len(losses), 2))
+        learn(self.mean, self.information, _logs(probabilities), decided(losses), y, w, forgetting, PRIOR, before)
+        return before
 
-    def calibrated(self, probabilities: Array, losses: Array) -> Array:
-        """Calibrated probabilities."""
-        logs = self.mean[0] * _logs(probabilities)
-        logs[np.arange(len(logs)), decided(losses)] += self.mean[1]
+    def calibrated(self, probabilities: Array, losses: Array, mean: Array | None = None) -> Array:
+        """Calibrated probabilities, by a and b as they are or, as ``mean`` (n, 2), as they were at each row."""
+        a, b = (self.mean if mean is None else mean).T
+        logs = a[..., None] * _logs(probabilities)
+        logs[np.arange(len(logs)), decided(losses)] += b
         return shares(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
     def merged(self, other: "Calibration") -> "Calibration":

@@ -16,11 +16,16 @@ def learn(
     w: Array,
     forgetting: float,
     prior: float,
+    before: Array,
 ) -> None:
-    """One Newton step per row on the log-likelihood of (a, b), in place; see :class:`Calibration`."""
+    """One Newton step per row on the log-likelihood of (a, b), in place; see :class:`Calibration`.
+
+    What (a, b) were before each row goes to ``before``.
+    """
     n, n_classes = logs.shape
     p = np.empty(n_classes)
     for t in range(n):
+        before[t, 0], before[t, 1] = mean
         if w[t] == 0.0:
             continue
         d = decisions[t]

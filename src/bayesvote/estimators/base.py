@@ -78,7 +78,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC, Generic[M]):
         classes = np.unique(labels)
         if not np.any(_checks.weights(self._who, sample_weight, len(labels))):
             raise ValueError(f"{self._who}.fit: sample_weight must be above 0 for some rows, got zeros only.")
-        return self._learn(classes, self._started(classes), Calibration.start(), rows, labels, sample_weight)
+        self._learn(classes, self._started(classes), Calibration.start(), rows, labels, sample_weight)
+        return self
 
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -92,22 +93,21 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC, Generic[M]):
         classes : array, optional
             All labels that can come; needed in the first call only.
         """
-        first = not hasattr(self, "classes_")
-        if first and classes is None:
-            raise ValueError(
-                f"{self._who}.partial_fit: classes must be passed on the first call to partial_fit, got None. "
-                "Give all the labels that can come."
-            )
-        if not first and classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise ValueError(
-                f"{self._who}.partial_fit: classes must be those of the first call, {self.classes_.tolist()}, "
-                f"got {np.unique(np.asarray(classes)).tolist()}. Leave them out after the first call."
-            )
-        rows, labels = self._checked(X, y, reset=first)
-        if not first:
-            return self._learn(self.classes_, self.model_, self.calibration_, rows, labels, sample_weight)
-        known = np.unique(np.asarray(classes))
-        return self._learn(known, self._started(known), Calibration.start(), rows, labels, sample_weight)
+        self._go_on("partial_fit", X, y, classes, sample_weight)
+        return self
+
+    def predict_proba_then_learn(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Array:
+        """Probabilities (n, K) as of ``predict_proba``, row t before row t is learned, as by ``partial_fit``.
+
+        Parameters
+        ----------
+        X, y, classes, sample_weight
+            As in ``partial_fit``. A row of weight 0 is predicted and not learned.
+        """
+        losses, means = self._go_on("predict_proba_then_learn", X, y, classes, sample_weight)
+        return self._chances(losses, means)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels of rows."""
@@ -116,11 +116,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC, Generic[M]):
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (n, K) of the labels, in the order of ``classes_``; the largest is that of ``predict``."""
-        losses = self._losses(X)
-        probabilities = self._probabilities(self.model_, losses)
-        if self.calibrated:
-            probabilities = self.calibration_.calibrated(probabilities, losses)
-        return agreeing(probabilities, losses)
+        return self._chances(self._losses(X))
 
     def decision_function(self, X: Any) -> Array:
         """Lead of the second label, (n,), for two classes; minus the loss of every label, (n, K), for more."""
@@ -151,6 +147,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC, Generic[M]):
         rows = self._rows(X)
         return self.model_.decide(rows)
 
+    def _chances(self, losses: Array, means: Array | None = None) -> Array:
+        """Probabilities from losses, by the calibration as it is or as it was at each row."""
+        probabilities = self._probabilities(self.model_, losses)
+        if self.calibrated:
+            probabilities = self.calibration_.calibrated(probabilities, losses, means)
+        return agreeing(probabilities, losses)
+
     def _checked(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         rows, labels = validate_data(self, X, y, reset=reset, **_CHECKS)
         return rows, labels
@@ -173,6 +176,27 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC, Generic[M]):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return model.start(self.n_features_in_, len(classes), np.random.default_rng(seed))
 
+    def _go_on(
+        self, method: str, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Array, Array | None]:
+        """Learn further rows, as ``_learn`` does."""
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise ValueError(
+                f"{self._who}.{method}: classes must be passed on the first call to {method}, got None. "
+                "Give all the labels that can come."
+            )
+        if not first and classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(
+                f"{self._who}.{method}: classes must be those of the first call, {self.classes_.tolist()}, "
+                f"got {np.unique(np.asarray(classes)).tolist()}. Leave them out after the first call."
+            )
+        rows, labels = self._checked(X, y, reset=first)
+        if not first:
+            return self._learn(self.classes_, self.model_, self.calibration_, rows, labels, sample_weight)
+        known = np.unique(np.asarray(classes))
+        return self._learn(known, self._started(known), Calibration.start(), rows, labels, sample_weight)
+
     def _learn(
         self,
         classes: NDArray[Any],
@@ -181,14 +205,16 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC, Generic[M]):
         rows: Any,
         y: NDArray[Any],
         sample_weight: ArrayLike | None,
-    ) -> Self:
+    ) -> tuple[Array, Array | None]:
+        """Losses (n, K) of every row before it was learned, and the calibration (n, 2) then, if there is one."""
         labels = self._encoded(classes, y)
         w = _checks.weights(self._who, sample_weight, len(labels))
         losses = model.decide_then_learn(rows, labels, w)
+        means = None
         if self.calibrated:
-            calibration.learn(self._probabilities(model, losses), losses, labels, w, self._forgetting)
+            means = calibration.learn(self._probabilities(model, losses), losses, labels, w, self._forgetting)
         self.classes_, self.model_, self.calibration_ = classes, model, calibration
-        return self
+        return losses, means
 
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}

@@ -1,0 +1,268 @@
+"""How models of each kind are asked and taught: ensembles and boosters, scikit-learn's and river's classifiers."""
+
+import gc
+import inspect
+import sys
+from itertools import pairwise
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from bayesvote import _checks
+from bayesvote._checks import Array
+from bayesvote._input import Rows, RowsLike
+from bayesvote.ensemble import decided
+
+WHO = "prequential"
+
+Flags = NDArray[np.bool_]
+
+
+class Model(Protocol):
+    """An ensemble or a booster that was started."""
+
+    def decide(self, X: RowsLike) -> Array:
+        """Losses (n, K) of every label."""
+
+    def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """Losses (n, K) of every label, row t before row t is learned."""
+
+
+class Lesson(NamedTuple):
+    """Rows in the order in which a model meets them: some to predict, some to learn, by default all for both."""
+
+    rows: Rows
+    y: NDArray[Any]
+    asked: Flags | None = None
+    taught: Flags | None = None
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Labels of the rows to predict."""
+        return self.y if self.asked is None else self.y[self.asked]
+
+    @property
+    def marks(self) -> list[tuple[bool, bool]]:
+        """Whether each row is asked, and whether it is taught."""
+        everyone = np.ones(self.rows.n, dtype=bool)
+        asked, taught = (everyone if flags is None else flags for flags in (self.asked, self.taught))
+        return list(zip(asked.tolist(), taught.tolist(), strict=True))
+
+    @property
+    def weights(self) -> Array | None:
+        """Sample weights by which only the taught rows are learned: a row of weight 0 leaves no trace."""
+        return None if self.taught is None else self.taught.astype(np.float64)
+
+    def answers(self, of_all: Array) -> Array:
+        """Those of the rows that were asked."""
+        return of_all if self.asked is None else of_all[self.asked]
+
+
+class Answers(NamedTuple):
+    """Predictions, and the squares by which the probabilities were off, summed over the labels; NaN for none."""
+
+    predictions: NDArray[Any]
+    squares: Array | None
+
+
+class Driver(Protocol):
+    """A model, whatever its kind."""
+
+    labels: list[Any]  # as far as they are known beforehand
+
+    def check(self, rows: Rows, y: NDArray[Any]) -> None:
+        """Refuse what the model could not learn."""
+
+    def go(self, lesson: Lesson) -> Answers:
+        """Predict and learn rows in their order."""
+
+
+def driver(model: Any, classes: ArrayLike | None) -> Driver:
+    """Return the driver for a model; ``classes`` are the labels that can come, if known."""
+    if hasattr(model, "decide_then_learn"):
+        return _Indexed(model)
+    if hasattr(model, "predict_proba_then_learn"):
+        return _Chunked(model, classes)
+    if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
+        return _River(model)
+    if hasattr(model, "partial_fit") and hasattr(model, "predict"):
+        return _Scikit(model, classes)
+    raise TypeError(
+        f"{WHO}: the model must learn row by row, got {type(model).__name__} without partial_fit or learn_one. "
+        "Give an ensemble or a booster that was started, or a classifier of scikit-learn or river."
+    )
+
+
+class _Indexed:
+    """An ensemble or a booster: class indices, whole chunks."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.labels: list[Any] = []
+
+    def check(self, rows: Rows, y: NDArray[Any]) -> None:
+        if not self.labels and rows.n:  # a first row also shows whether the model was started, and for this width
+            self.labels = list(range(self.model.decide(rows.part(0, 1)).shape[1]))
+        _checks.labels(WHO, y, rows.n, max(2, len(self.labels)))
+
+    def go(self, lesson: Lesson) -> Answers:
+        losses = self.model.decide_then_learn(lesson.rows, lesson.y, lesson.weights)
+        return Answers(decided(lesson.answers(losses)), None)
+
+
+class _Known:
+    """A classifier that must know its classes beforehand."""
+
+    def __init__(self, model: Any, classes: ArrayLike | None) -> None:
+        self.model = model
+        self.ready = hasattr(model, "classes_")
+        given = model.classes_ if self.ready else classes
+        if given is None:
+            raise ValueError(
+                f"{WHO}: classes must be given for {type(model).__name__}, which must know all labels beforehand, "
+                "got None. Give classes=[...]."
+            )
+        self.classes: NDArray[Any] = np.unique(np.asarray(given))
+        self.labels: list[Any] = self.classes.tolist()
+
+    def check(self, rows: Rows, y: NDArray[Any]) -> None:
+        width = getattr(self.model, "n_features_in_", rows.width) if self.ready else rows.width
+        if rows.width != width:
+            raise ValueError(f"{WHO}: X must have {width} features, as the model has learned, got {rows.width}.")
+        unknown = ~np.isin(y, self.classes)
+        if unknown.any():
+            raise ValueError(
+                f"{WHO}: y must hold the classes {self.labels} only, got {y[unknown].tolist()[0]!r}. "
+                "Give all the labels that can come as classes."
+            )
+
+
+class _Chunked(_Known):
+    """A classifier of this library: whole chunks."""
+
+    def go(self, lesson: Lesson) -> Answers:
+        classes = None if hasattr(self.model, "classes_") else self.classes
+        found = self.model.predict_proba_then_learn(matrix(lesson.rows), lesson.y, classes, lesson.weights)
+        chances = lesson.answers(found)
+        places = np.searchsorted(self.classes, lesson.labels)
+        return Answers(self.classes[chances.argmax(axis=1)], _squares(chances, places))
+
+
+class _Scikit(_Known):
+    """A scikit-learn classifier: one row at a time. It predicts nothing before it has learned something."""
+
+    def __init__(self, model: Any, classes: ArrayLike | None) -> None:
+        super().__init__(model, classes)
+        takes_classes = "classes" in inspect.signature(model.partial_fit).parameters
+        self.options = {"classes": self.classes} if takes_classes else {}
+
+    def go(self, lesson: Lesson) -> Answers:
+        X, y = matrix(lesson.rows), lesson.y
+        predictions: list[Any] = []
+        squares: list[float] = []
+        # What a classifier computes from its first few rows may not be a number.
+        with np.errstate(all="ignore"):
+            for t, (asked, taught) in enumerate(lesson.marks):
+                row = slice(t, t + 1)
+                if asked:
+                    predictions.append(self.model.predict(X[row]).tolist()[0] if self.ready else None)
+                    squares.append(self._square(X[row], y[row]))
+                if taught:
+                    self.model.partial_fit(X[row], y[row], **self.options)
+                    self.ready = True
+        return Answers(_array(predictions), np.array(squares))
+
+    def _square(self, x: Any, y: NDArray[Any]) -> float:
+        if not self.ready or not hasattr(self.model, "predict_proba"):
+            return np.nan
+        return float(_squares(self.model.predict_proba(x), np.searchsorted(self.classes, y))[0])
+
+
+class _River:
+    """A river classifier: one row at a time, as a dict by column numbers without what is missing or not stored."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.labels: list[Any] = []
+        # river's own rule for the label, which most classifiers have, is the largest probability: no need to ask twice.
+        self.by_chances = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
+
+    def check(self, rows: Rows, y: NDArray[Any]) -> None:
+        pass
+
+    def go(self, lesson: Lesson) -> Answers:
+        predictions: list[Any] = []
+        squares: list[float] = []
+        for x, label, (asked, taught) in zip(_dicts(lesson.rows), lesson.y.tolist(), lesson.marks, strict=True):
+            if asked:
+                chances = self._chances(x)
+                likeliest = max(chances, key=lambda k: chances[k]) if chances else None
+                predictions.append(likeliest if self.by_chances else self.model.predict_one(x))
+                terms = [(p - (k == label)) ** 2 for k, p in chances.items()]
+                squares.append(sum(terms) + (label not in chances) if chances else np.nan)
+            if taught:
+                self.model.learn_one(x, label)
+        return Answers(_array(predictions), np.array(squares))
+
+    def _chances(self, x: dict[int, float]) -> dict[Any, float]:
+        try:
+            return dict(self.model.predict_proba_one(x))
+        except NotImplementedError:  # the classifier only knows labels
+            return {}
+
+
+def matrix(rows: Rows) -> Any:
+    """Rows as an array or a CSR array."""
+    if rows.dense is not None:
+        return rows.dense
+    return csr_array((rows.values, rows.columns, rows.starts), shape=(rows.n, rows.width))
+
+
+def _dicts(rows: Rows) -> list[dict[int, float]]:
+    edges = rows.starts.tolist()
+    every = rows.columns.tolist()
+    out = []
+    for first, last in pairwise(edges):
+        columns = every[first:last] if rows.sparse else every
+        values = rows.values[first:last].tolist()
+        out.append({k: v for k, v in zip(columns, values, strict=True) if v == v})
+    return out
+
+
+def _array(predictions: list[Any]) -> NDArray[Any]:
+    return np.array(predictions, dtype=object if None in predictions else None)
+
+
+def _squares(chances: Array, y: NDArray[np.intp]) -> Array:
+    off = np.array(chances, dtype=np.float64)
+    off[np.arange(len(y)), y] -= 1
+    return np.asarray((off**2).sum(axis=1))
+
+
+_SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+
+
+def memory(model: Any) -> int:
+    """Bytes that a model takes: all objects it leads to, arrays above all, but no code.
+
+    What a compiled library keeps out of Python's sight is not seen.
+
+    >>> memory([np.zeros(1000), "text"]) - memory([np.zeros(0), "text"])
+    8000
+    """
+    seen: set[int] = set()
+    waiting, total = [model], 0
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, _SHARED):
+            continue
+        seen.add(id(item))
+        total += sys.getsizeof(item)
+        waiting.extend(gc.get_referents(item))
+        if isinstance(item, np.ndarray):
+            waiting.append(item.base)
+            waiting.extend(item.ravel().tolist() if item.dtype.hasobject else ())
+    return total

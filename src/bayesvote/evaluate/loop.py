@@ -1,0 +1,333 @@
+"""The one loop that tests and then trains, and what it finds."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import vstack
+
+from bayesvote._checks import Array, whole
+from bayesvote._input import Rows, RowsLike, as_rows
+from bayesvote.evaluate._models import WHO, Driver, Flags, Lesson, Model, driver, matrix, memory
+from bayesvote.evaluate.tally import Tally
+from bayesvote.members.foreign import Classifier
+
+
+class Labelled(Protocol):
+    """Some rows of a stream, such as the chunks of :func:`bayesvote.datasets.stream`."""
+
+    @property
+    def X(self) -> Any:  # noqa: N802 - the name of its field
+        """The rows."""
+
+    @property
+    def y(self) -> Any:
+        """Their labels."""
+
+
+Stream = Iterable[Labelled] | Iterable[tuple[Any, Any]]
+
+
+class Step(NamedTuple):
+    """A chunk of a stream after all models have gone over it.
+
+    Attributes
+    ----------
+    labels
+        The labels of the rows that were predicted.
+    predictions, mistakes
+        By model: what it predicted, None where it could not; and whether that was wrong.
+    tallies
+        By model: its figures so far. These go on with the stream, too.
+    """
+
+    labels: NDArray[Any]
+    predictions: dict[str, NDArray[Any]]
+    mistakes: dict[str, Flags]
+    tallies: dict[str, Tally]
+
+
+@dataclass(frozen=True)
+class Prequential:
+    """How a model did on a stream.
+
+    Attributes
+    ----------
+    predictions, mistakes
+        Of every row: what was predicted, None where the model could not; and whether that was wrong.
+    tally
+        The figures; those below are among them.
+    memory
+        Bytes that the model takes after the stream.
+    """
+
+    predictions: NDArray[Any]
+    mistakes: Flags
+    tally: Tally
+    memory: int
+
+    @property
+    def seconds(self) -> float:
+        """The time that the model took to predict and learn."""
+        return self.tally.seconds
+
+    @property
+    def error(self) -> float:
+        """Share of the rows that were predicted wrongly."""
+        return self.tally.error
+
+    @property
+    def kappa(self) -> float:
+        """Cohen's kappa."""
+        return self.tally.kappa
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean over the labels of the share of their rows that was predicted rightly."""
+        return self.tally.balanced_accuracy
+
+    @property
+    def brier(self) -> float:
+        """Brier score; NaN for a model without probabilities."""
+        return self.tally.brier
+
+    @property
+    def curve(self) -> Array:
+        """Error up to and including every row."""
+        return np.cumsum(self.mistakes) / np.arange(1, len(self.mistakes) + 1)
+
+    def windowed(self, window: int | None = None) -> Array:
+        """Error of the last ``window`` rows up to and including every row; of fewer at the start."""
+        window = self.tally.window if window is None else window
+        whole("Prequential.windowed", "window", window)
+        sums = np.concatenate(([0], np.cumsum(self.mistakes)))
+        last = np.arange(1, len(sums))
+        first = np.maximum(last - window, 0)
+        return np.asarray((sums[last] - sums[first]) / (last - first))
+
+
+@overload
+def prequential(
+    model: Mapping[str, Model | Classifier],
+    X: RowsLike | Stream,
+    y: ArrayLike | None = None,
+    chunk_size: int = 65_536,
+    *,
+    classes: ArrayLike | None = None,
+    delay: int = 0,
+    window: int = 1_000,
+) -> dict[str, Prequential]: ...
+
+
+@overload
+def prequential(
+    model: Model | Classifier,
+    X: RowsLike | Stream,
+    y: ArrayLike | None = None,
+    chunk_size: int = 65_536,
+    *,
+    classes: ArrayLike | None = None,
+    delay: int = 0,
+    window: int = 1_000,
+) -> Prequential: ...
+
+
+def prequential(
+    model: Model | Classifier | Mapping[str, Model | Classifier],
+    X: RowsLike | Stream,
+    y: ArrayLike | None = None,
+    chunk_size: int = 65_536,
+    *,
+    classes: ArrayLike | None = None,
+    delay: int = 0,
+    window: int = 1_000,
+) -> Prequential | dict[str, Prequential]:
+    """Test, then train, row by row: each row is predicted by what was learned from the rows before it.
+
+    Parameters
+    ----------
+    model
+        An ensemble or a booster that was started, whose labels are class indices; or a classifier of this library, of
+        scikit-learn with ``partial_fit``, or of river. Or a dict of them, by name, to go over the stream side by side.
+        Models are left as they are after the last row.
+    X, y
+        Rows and their labels. Or a stream of chunks as X alone: pairs (X, y) or anything with ``.X`` and ``.y``.
+    chunk_size
+        How many rows to hand over at a time, at most. It changes the speed only.
+    classes
+        The labels that can come, which scikit-learn's classifiers must know; by default those of y.
+    delay
+        After how many further rows a label comes: row t is learned when row t + delay has been predicted. Labels that
+        have not come by the end are not learned.
+    window
+        How many rows the windowed error is about.
+
+    Examples
+    --------
+    >>> from bayesvote.ensemble import Ensemble
+    >>> from bayesvote.members.perceptron import PerceptronBank
+    >>> X = np.random.default_rng(0).standard_normal((500, 4))
+    >>> model = Ensemble(PerceptronBank(n_members=10)).start(n_features=4, rng=0)
+    >>> prequential(model, X, (X[:, 0] > X[:, 1]).astype(int)).error < 0.2
+    True
+    """
+    models = dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
+    tallies: dict[str, Tally] = {}
+    predictions: dict[str, list[NDArray[Any]]] = {name: [] for name in models}
+    mistakes: dict[str, list[Flags]] = {name: [] for name in models}
+    for step in steps(models, X, y, classes=classes, chunk_size=chunk_size, delay=delay, window=window):
+        tallies = step.tallies
+        for name in models:
+            predictions[name].append(step.predictions[name])
+            mistakes[name].append(step.mistakes[name])
+    found = {
+        name: Prequential(
+            np.concatenate(predictions[name] or [np.empty(0, dtype=np.intp)]),
+            np.concatenate(mistakes[name] or [np.empty(0, dtype=bool)]),
+            tallies.get(name, Tally(window=window)),
+            memory(each),
+        )
+        for name, each in models.items()
+    }
+    return found if isinstance(model, Mapping) else next(iter(found.values()))
+
+
+def steps(
+    models: Mapping[str, Model | Classifier],
+    X: RowsLike | Stream,
+    y: ArrayLike | None = None,
+    *,
+    classes: ArrayLike | None = None,
+    chunk_size: int = 65_536,
+    delay: int = 0,
+    window: int = 1_000,
+    tallies: Mapping[str, Tally] | None = None,
+) -> Iterator[Step]:
+    """Do what :func:`prequential` does, chunk by chunk, in memory that does not grow with the stream.
+
+    Parameters
+    ----------
+    models, X, y, classes, chunk_size, delay, window
+        As there; the models by name.
+    tallies
+        Figures to go on with, after an interruption. Then the stream must start with the rows that had been predicted
+        but not learned, the last ``delay`` of them: at row ``max(0, tally.rows - delay)`` of the whole one.
+
+    Examples
+    --------
+    >>> from bayesvote.boosting import OSBoost
+    >>> X = np.random.default_rng(0).standard_normal((500, 4))
+    >>> models = {"small": OSBoost(n_members=2).start(4, rng=0), "large": OSBoost(n_members=20).start(4, rng=0)}
+    >>> for step in steps(models, X, (X[:, 0] > 0).astype(int), chunk_size=250):
+    ...     print(step.tallies["large"].rows, step.tallies["small"].rows)
+    250 250
+    500 500
+    """
+    whole(WHO, "chunk_size", chunk_size)
+    whole(WHO, "delay", delay, least=0)
+    whole(WHO, "window", window)
+    if y is None and hasattr(X, "shape"):
+        raise ValueError(f"{WHO}: y must be given with the rows of an array or a table, got None.")
+    if classes is None and y is not None:
+        classes = np.asarray(y)
+    drivers = {name: driver(model, classes) for name, model in models.items()}
+    if len({id(model) for model in models.values()}) < max(1, len(models)):
+        raise ValueError(f"{WHO}: models must be at least one, and different objects, got {list(models)}.")
+    running = None if tallies is None else dict(tallies)
+    if running is not None and (running.keys() != drivers.keys() or len({t.rows for t in running.values()}) > 1):
+        raise ValueError(
+            f"{WHO}: tallies must be those of {list(drivers)} after the same row, "
+            f"got { ({name: tally.rows for name, tally in running.items()}) }."
+        )
+    late = _Late(delay, min(delay, next(iter(running.values())).rows)) if running else _Late(delay, 0)
+    stream: Any = X if y is None else [(X, y)]
+    return _steps(drivers, stream, chunk_size, late, running, window)
+
+
+def _steps(
+    drivers: dict[str, Driver],
+    stream: Stream,
+    chunk_size: int,
+    late: "_Late",
+    tallies: dict[str, Tally] | None,
+    window: int,
+) -> Iterator[Step]:
+    width = None
+    for chunk in stream:
+        rows, y = _labelled(chunk, width)
+        width = rows.width
+        for each in drivers.values():  # all of them, before any has learned
+            each.check(rows, y)
+        if tallies is None:
+            tallies = {name: Tally(each.labels, window) for name, each in drivers.items()}
+        for first in range(0, rows.n, chunk_size):
+            last = min(first + chunk_size, rows.n)
+            lesson = late.lesson(rows.part(first, last), y[first:last])
+            if lesson.labels.size:
+                yield _step(drivers, lesson, tallies)
+
+
+def _step(drivers: dict[str, Driver], lesson: Lesson, tallies: dict[str, Tally]) -> Step:
+    step = Step(lesson.labels, {}, {}, tallies)
+    for name, each in drivers.items():
+        start = time.perf_counter()
+        predictions, squares = each.go(lesson)
+        seconds = time.perf_counter() - start
+        step.predictions[name] = predictions
+        step.mistakes[name] = tallies[name].add(lesson.labels, predictions, squares, seconds)
+    return step
+
+
+class _Late:
+    """Rows that wait for their label: the last ``delay`` of them."""
+
+    def __init__(self, delay: int, predicted: int) -> None:
+        self.delay = delay
+        self.predicted = predicted  # rows still to come that were predicted before an interruption
+        self.waiting: tuple[Any, NDArray[Any]] | None = None
+
+    def lesson(self, rows: Rows, y: NDArray[Any]) -> Lesson:
+        """Each of the rows, to be predicted, and after it the row whose label comes then."""
+        if not self.delay:
+            return Lesson(rows, y)
+        new, X = rows.n, matrix(rows)
+        if self.waiting is not None:
+            X, y = _stacked(self.waiting[0], X), np.concatenate((self.waiting[1], y))
+        n, known = len(y), min(self.predicted, new)
+        self.predicted -= known
+        kept = np.arange(max(0, n - self.delay), n)
+        self.waiting = X[kept], y[kept]
+        asked = np.arange(n - new + known, n)
+        order = np.stack((asked, asked - self.delay), axis=1).reshape(-1)
+        asking = np.tile([True, False], len(asked))[order >= 0]
+        order = order[order >= 0]
+        return Lesson(as_rows(WHO, X[order]), y[order], asking, ~asking)
+
+
+def _stacked(above: Any, below: Any) -> Any:
+    return np.concatenate((above, below)) if isinstance(above, np.ndarray) else vstack((above, below), format="csr")
+
+
+def _labelled(chunk: Any, width: int | None) -> tuple[Rows, NDArray[Any]]:
+    """Checked rows, and their labels; all chunks must have the width of the first."""
+    if not hasattr(chunk, "X") and not (isinstance(chunk, tuple | list) and len(chunk) == 2):
+        raise TypeError(
+            f"{WHO}: a stream must give pairs (X, y), or chunks with .X and .y, got {type(chunk).__name__}."
+        )
+    X, given = (chunk.X, chunk.y) if hasattr(chunk, "X") else chunk
+    rows, y = as_rows(WHO, X), np.asarray(given)
+    if width not in (None, rows.width):
+        raise ValueError(f"{WHO}: X must have {width} features, as in the first chunk, got {rows.width}.")
+    if y.shape != (rows.n,):
+        raise ValueError(f"{WHO}: y must have one label per row, shape ({rows.n},), got {y.shape}.")
+    empty = y != y if y.dtype.kind in "fO" else np.zeros(0, dtype=bool)
+    if y.dtype.kind == "O":
+        empty |= np.array([label is None for label in y.tolist()], dtype=bool)
+    if np.any(empty):
+        raise ValueError(
+            f"{WHO}: y must hold a label for every row, got {y[empty].tolist()[0]}. Leave out rows without one."
+        )
+    return rows, y
