@@ -1,0 +1,238 @@
+"""What the results say: means over trials, standard errors, the best of a row, and what cannot be told from it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesvote._checks import Array
+from bayesvote.experiments.published import PAPER, PEERS
+from bayesvote.experiments.setup import BLOCKS, EXPERIMENTS, STEPS
+
+Results = Sequence[Mapping[str, Any]]
+
+WEIGHTERS = (
+    "single",
+    "Voting",
+    "SGD",
+    "AveragedSGD",
+    "SAG",
+    "SGD, best step",
+    "SAG, best step",
+    "GammaRate",
+    "JointGaussian",
+)
+BOOSTERS = ("single", "OzaBoost", "OGBoost", "OSBoost", "Voting", "GammaRate", "JointGaussian")
+LOSSES = (
+    "GammaRate",
+    "GammaShape",
+    "GammaShapeRate",
+    "GammaShape, capped",
+    "GammaShapeRate, capped",
+    "Voting",
+    "JointGaussian",
+)
+METHODS: Mapping[str, tuple[str, ...]] = {
+    "table1": WEIGHTERS,
+    "table2": WEIGHTERS,
+    "table3": BOOSTERS,
+    "table4": BOOSTERS,
+    "table5": LOSSES,
+    "table6": ("default",),
+}
+TIED = 0.05  # a method whose paired difference to the best is less sure than this is called tied with it
+
+
+class Entry(NamedTuple):
+    """A cell of a table: the error's mean over trials and its standard error, the paper's figure if it has one."""
+
+    mean: float
+    error: float
+    best: bool
+    tied: bool
+    published: float | None
+
+
+class Row(NamedTuple):
+    """A data set's errors by method."""
+
+    dataset: str
+    rows: int
+    partial: bool
+    entries: Mapping[str, Entry]
+
+
+class Block(NamedTuple):
+    """A table's rows for one kind of members."""
+
+    experiment: str
+    members: str
+    methods: tuple[str, ...]
+    rows: list[Row]
+
+
+def kind(members: str) -> str:
+    """The kind of members in the paper's words."""
+    return next((name for name, pair in BLOCKS.items() if members in pair), members)
+
+
+def blocks(results: Results) -> list[Block]:
+    """The tables, those that there are results of."""
+    found = []
+    for experiment, methods in METHODS.items():
+        for members in EXPERIMENTS[experiment].members:
+            errors = _errors(results, experiment, members)
+            paper = PAPER.get((experiment, kind(members)), {"default": PEERS})
+            rows = [
+                _row(lines[0], _methods([line["errors"] for line in lines], methods), dataset, paper)
+                for dataset in EXPERIMENTS[experiment].sets
+                if (lines := errors.get(dataset))
+            ]
+            if rows:
+                found.append(Block(experiment, members, methods, rows))
+    return found
+
+
+def _errors(results: Results, experiment: str, members: str) -> dict[str, list[dict[str, Any]]]:
+    """Results by set, in the order of the trials; those of boosters stand in both blocks, as they are the same."""
+    pair = BLOCKS.get(kind(members), (members, members))
+    of_both = {
+        name: {
+            (line["dataset"], line["trial"]): line
+            for line in results
+            if line["experiment"] == experiment and line["members"] == name
+        }
+        for name in pair
+    }
+    found: dict[str, list[dict[str, Any]]] = {}
+    for dataset, trial in sorted(of_both[members], key=lambda place: place[1]):
+        line = dict(of_both[members][dataset, trial])
+        if (papers := of_both[pair[0]].get((dataset, trial))) is not None:
+            line["errors"] = papers["errors"] | line["errors"]
+        found.setdefault(dataset, []).append(line)
+    return found
+
+
+def _methods(errors: list[Mapping[str, float]], methods: Iterable[str]) -> dict[str, Array]:
+    """Errors over the trials by method, with the step of SGD and SAG that is best in hindsight on these trials."""
+    found = {name: np.array([one[name] for one in errors]) for name in errors[0] if all(name in one for one in errors)}
+    for name in ("SGD", "SAG"):
+        steps = [found[key] for step in STEPS if (key := f"{name}, step {step:g}") in found]
+        if steps:
+            found[f"{name}, best step"] = min(steps, key=lambda values: float(values.mean()))
+    return {name: found[name] for name in methods if name in found}
+
+
+def _row(
+    line: Mapping[str, Any], errors: Mapping[str, Array], dataset: str, paper: Mapping[str, Mapping[str, float]]
+) -> Row:
+    means = {name: float(values.mean()) for name, values in errors.items()}
+    best = min(means, key=means.__getitem__)
+    entries = {
+        name: Entry(
+            means[name],
+            _standard_error(values),
+            means[name] == means[best],
+            means[name] != means[best] and _chance(values - errors[best]) > TIED,
+            paper.get(name, {}).get(dataset),
+        )
+        for name, values in errors.items()
+    }
+    return Row(dataset, line["rows"], line["partial"], entries)
+
+
+def _standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def _chance(differences: Array) -> float:
+    """Chance of differences as large as these if there were none: the paired t-test, two-sided."""
+    from scipy.stats import ttest_1samp
+
+    if len(differences) < 2:
+        return 1.0
+    if np.ptp(differences) < 1e-12:  # equal but for rounding
+        return float(abs(differences[0]) < 1e-12)
+    return float(ttest_1samp(differences, 0.0).pvalue)
+
+
+class Claim(NamedTuple):
+    """Something that was aimed at, and what the results say."""
+
+    what: str
+    found: str
+    reached: bool
+
+
+def claims(found: Sequence[Block]) -> list[Claim]:
+    """What was aimed at in tables 1 to 4 and 6, if all their blocks are there."""
+    tables = {(block.experiment, block.members): block for block in found}
+    answers = []
+    static = [tables.get((table, members)) for table in ("table1", "table2") for members in EXPERIMENTS[table].members]
+    if all(static):
+        answers.append(_least(tables))
+    ours = [tables.get((table, EXPERIMENTS[table].members[1])) for table in ("table1", "table2", "table3", "table4")]
+    complete = [block for block in ours if block]
+    if len(complete) == 4:
+        cells = sum(len(block.rows) for block in complete)
+        for method, aim in (("GammaRate", 30), ("JointGaussian", 36)):
+            reached = sum(
+                _reaches(row.entries[method].mean, row.entries["GammaRate"].published)
+                for block in complete
+                for row in block.rows
+            )
+            answers.append(
+                Claim(
+                    f"{method} with our members at or below the paper's figure in at least {aim} of 40 cells",
+                    f"{reached} of {cells}",
+                    reached >= aim,
+                )
+            )
+        ratios = [
+            row.entries["JointGaussian"].mean / row.entries["Voting"].mean
+            for block in complete[2:]
+            for row in block.rows
+        ]
+        answers.append(
+            Claim(
+                "JointGaussian's error at most 0.88 times that of voting, mean over tables 3 and 4 with our members",
+                f"{np.mean(ratios):.3f}",
+                float(np.mean(ratios)) <= 0.88,
+            )
+        )
+    if default := tables.get(("table6", "default")):
+        reached = sum(_reaches(row.entries["default"].mean, row.entries["default"].published) for row in default.rows)
+        answers.append(
+            Claim(
+                "The default classifier at or below the best of 32 configurations of others on at least 8 of 13 sets",
+                f"{reached} of {len(default.rows)}",
+                reached >= 8,
+            )
+        )
+    return answers
+
+
+def _least(tables: Mapping[tuple[str, str], Block]) -> Claim:
+    """GammaRate against the weighting baselines of tables 1 and 2, each at its default."""
+    parts, reached = [], True
+    for table in ("table1", "table2"):
+        for members in EXPERIMENTS[table].members:
+            rows = tables[table, members].rows
+            means = {
+                name: float(np.mean([row.entries[name].mean for row in rows]))
+                for name in ("Voting", "SGD", "AveragedSGD", "SAG", "GammaRate")
+            }
+            ours = means.pop("GammaRate")
+            rival = min(means, key=means.__getitem__)
+            parts.append(f"{members.replace('_', ' ')} {ours:.4f} against {means[rival]:.4f} ({rival})")
+            reached = reached and ours <= means[rival]
+    what = "GammaRate's mean error over the sets at or below every weighting baseline of tables 1 and 2"
+    return Claim(what, "; ".join(parts), reached)
+
+
+def _reaches(mean: float, published: float | None) -> bool:
+    """Whether a mean is at or below a figure, rounded as that figure is."""
+    if published is None:
+        return False
+    digits = len(f"{published}".partition(".")[2])
+    return round(mean, max(digits, 3)) <= published

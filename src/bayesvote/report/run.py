@@ -1,0 +1,127 @@
+"""The report of one run over a stream."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._versions import versions
+from bayesvote.evaluate import Tally
+from bayesvote.report.blocks import Block, Cell, Chart, Charts, Facts, Report, Section, Series, Table, Text, number
+
+_TOP = 20  # members in the table of weights
+
+Columns = dict[str, NDArray[Any]]
+
+
+def run_report(title: str, tallies: Mapping[str, Tally], weights: Any, settings: Mapping[str, object]) -> Report:
+    """Report of a run: figures, error curves, weights, settings, versions.
+
+    Parameters
+    ----------
+    title
+        Title of the page.
+    tallies
+        How each model did, by its name.
+    weights
+        Table of weights as ``BayesianEnsembleClassifier.weights_`` gives it, or None.
+    settings
+        What the run was asked to do.
+    """
+    sections = [Section("Figures", [_figures(tallies)], lead="Every row was first predicted, then learned.")]
+    sections.append(Section("Error along the stream", [_curves(tallies)]))
+    if weights is not None:
+        sections.append(_weights(weights))
+    sections.append(Section("Settings", [Facts(settings) if settings else Text("None were given.")]))
+    sections.append(Section("Versions", [Facts(versions())]))
+    return Report(title, _lead(tallies), sections)
+
+
+def _lead(tallies: Mapping[str, Tally]) -> str:
+    if not tallies:
+        return ""
+    name, best = min(tallies.items(), key=lambda item: item[1].error)
+    if len(tallies) == 1:
+        return f"{best.mistakes:,} of {best.rows:,} rows were predicted wrongly: an error of {number(best.error)}."
+    return f"{len(tallies)} models on one stream. The lowest error is {number(best.error)}, that of {name}."
+
+
+def _figures(tallies: Mapping[str, Tally]) -> Table:
+    columns: dict[str, tuple[Callable[[Tally], float], int, Callable[[list[float]], float] | None]] = {
+        "rows": (lambda tally: tally.rows, 0, None),
+        "error": (lambda tally: tally.error, 4, np.nanmin),
+        "kappa": (lambda tally: tally.kappa, 4, np.nanmax),
+        "balanced accuracy": (lambda tally: tally.balanced_accuracy, 4, np.nanmax),
+        "Brier score": (lambda tally: tally.brier, 4, np.nanmin),
+        "rows/s": (lambda tally: tally.rows / tally.seconds if tally.seconds else np.nan, 0, np.nanmax),
+    }
+    rows: list[list[str | Cell]] = [[name] for name in tallies]
+    for read, digits, best_of in columns.values():
+        values = [read(tally) for tally in tallies.values()]
+        compared = best_of is not None and np.count_nonzero(~np.isnan(values)) > 1
+        best = best_of(values) if best_of is not None and compared else np.nan
+        for row, value in zip(rows, values, strict=True):
+            row.append(Cell(number(value, digits), bold=value == best))
+    return Table("How the models did", ["model", *columns], rows)
+
+
+def _curves(tallies: Mapping[str, Tally]) -> Charts:
+    cumulative, windowed = [], []
+    for name, tally in tallies.items():
+        rows, error, recent = tally.curve
+        # The first few rows would take the whole height.
+        shown = rows * 50 >= tally.rows
+        cumulative.append(Series(name, rows[shown], error[shown]))
+        windowed.append(Series(name, rows[shown], recent[shown]))
+    windows = " or ".join(f"{window:,}" for window in sorted({tally.window for tally in tallies.values()}))
+    return Charts(
+        [
+            Chart("Error of all rows so far", "rows", "error", cumulative),
+            Chart(f"Error of the last {windows} rows", "rows", "error", windowed),
+        ]
+    )
+
+
+def _weights(weights: Any) -> Section:
+    names = weights.dtype.names if isinstance(weights, np.ndarray) else list(weights.columns)
+    table = {name: np.asarray(weights[name]) for name in names}
+    parameters = [name.removeprefix("mean") for name in names if name.startswith("mean")]
+    order = np.argsort(-table[f"mean{parameters[0]}"], kind="stable")
+    table = {"member": np.arange(len(order))[order]} | {name: values[order] for name, values in table.items()}
+    blocks: list[Block] = [Charts([_weight_chart(table, parameter) for parameter in parameters])]
+    blocks.append(_weight_table(table))
+    return Section("Weights", blocks, lead="The members by their weight, the largest first.")
+
+
+def _weight_chart(table: Columns, parameter: str) -> Chart:
+    rank = np.arange(1, len(table["member"]) + 1)
+    band = [table[side + parameter] for side in ("lower", "upper") if side + parameter in table]
+    name = "posterior mean and 95% credible interval" if band else "weight"
+    series = Series(name, rank, table[f"mean{parameter}"], *band)
+    caption = "Weights" if not parameter else f"Weights, parameter {parameter.removeprefix('_')}"
+    return Chart(caption, "rank of the member", "weight", [series])
+
+
+def _weight_table(table: Columns) -> Table:
+    n = len(table["member"])
+    numbers = {
+        name: [number(value, _decimals(values)) for value in values[:_TOP]]
+        for name, values in table.items()
+        if name not in ("member", "kind")
+    }
+    rows = [
+        [str(member), str(kind), *(texts[k] for texts in numbers.values())]
+        for k, (member, kind) in enumerate(zip(table["member"][:_TOP], table["kind"][:_TOP], strict=True))
+    ]
+    note = f"The other {n - _TOP:,} members are left out." if n > _TOP else ""
+    header = ["member", "kind", *(name.replace("_", " ") for name in numbers)]
+    return Table("Largest weights" if note else "Weights of all members", header, rows, note)
+
+
+def _decimals(values: NDArray[Any]) -> int:
+    """How many decimals show four digits of the largest value."""
+    known = np.abs(values[np.isfinite(values)])
+    top = float(known.max(initial=0))
+    return min(max(3 - math.floor(math.log10(top)), 0), 12) if top else 4

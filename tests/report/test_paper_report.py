@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayesvote.experiments import read, reproduce
+from bayesvote.report import Cell, Chart, Facts, Report, Section, Series, Table, Text, render, render_markdown, write
+from bayesvote.report.blocks import Charts
+from bayesvote.report.paper import paper_report
+
+SOME = ("table1", "table3", "table6", "figure1", "figure3", "figure4", "figure5", "settings")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    reproduce(("figure1", "figure3", "figure5"), folder, trials=1, datasets=["mushrooms"], jobs=1)
+    return reproduce(SOME, folder, trials=2, datasets=["heart"], jobs=1)
+
+
+def test_every_number_of_the_page_is_one_of_the_results(results: Path) -> None:
+    report = paper_report(results)
+    section = next(section for section in report.sections if section.title.startswith("Table 1"))
+    papers, ours = section.blocks
+    assert isinstance(papers, Table)
+    assert isinstance(ours, Table)
+    for table, members in ((papers, "perceptron"), (ours, "averaged_perceptron")):
+        heart = next(row for row in table.cells if row[0].text == "heart")
+        errors = [
+            line["errors"]["Voting"]
+            for line in read(results)
+            if (line["experiment"], line["members"], line["dataset"]) == ("table1", members, "heart")
+        ]
+        cell = heart[table.header.index("Voting")]
+        assert cell.text == f"{np.mean(errors):.3f}"
+        assert cell.note == "0.268"
+        assert cell.spread == f"±{np.std(errors, ddof=1) / np.sqrt(2):.3f}"
+        assert sum(cell.bold for cell in heart) >= 1
+
+
+def test_there_is_a_section_for_everything(results: Path) -> None:
+    report = paper_report(results)
+    for name in SOME:
+        title = name.replace("table", "Table ").replace("figure", "Figure ").replace("settings", "Settings")
+        assert any(section.title.startswith(title) for section in report.sections)
+    charts = [block for section in report.sections for block in section.blocks if isinstance(block, Charts)]
+    assert [len(block.charts) for block in charts] == [2, 2, 1, 1]
+    bands = [series for series in charts[-1].charts[0].series if series.lower is not None]
+    assert len(bands) == 3
+    page = render(report)
+    assert "The paper, reproduced" in page
+    assert page == render(paper_report(results))
+
+
+def test_results_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must hold results"):
+        paper_report(tmp_path / "none.jsonl")
+
+
+def test_markdown_has_what_the_page_has(tmp_path: Path) -> None:
+    report = Report(
+        "A *run*",
+        "Lead.",
+        [
+            Section("One|two", [Table("T", ["a", "b"], [["x", Cell("1", tied=True, spread="±0.1")]], note="N")]),
+            Section(
+                "Rest",
+                [Facts({"seed": 1}), Text("<b>"), Chart("C", "rows", "error", [Series("s", [1, 2], [0.5, 0.25])])],
+            ),
+            Section("Empty", [Chart("Nothing", "rows", "error", [Series("s", [], [])])]),
+        ],
+    )
+    text = render_markdown(report)
+    for part in (
+        r"# A \*run\*",
+        r"## One\|two",
+        "| x | *1* ±0.1 |",
+        "- seed: 1",
+        r"\<b\>",
+        "| s | 0.5 at 1 | 0.25 at 2 |",
+    ):
+        assert part in text
+    write(report, tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
+    write(report, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_chart_from_zero_shows_zero() -> None:
+    lines = [Series("s", [1, 2, 3], [0.50, 0.51, 0.52])]
+    near = render(Report("", "", [Section("", [Chart("", "x", "y", lines)])]))
+    far = render(Report("", "", [Section("", [Chart("", "x", "y", lines, from_zero=True)])]))
+    assert ">0.0<" in far.replace("\n", "") or ">0.00<" in far.replace("\n", "")
+    assert ">0.00<" not in near.replace("\n", "")
