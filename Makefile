@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo reproduce test check format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -14,8 +14,11 @@ help:  ## list the targets
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $@
 
-demo: .venv/ready  ## learn the weights of an ensemble on embedded data
-	$(BIN)/python examples/first.py
+demo: .venv/ready  ## the paper's tables 1 and 2 on embedded data, and a report
+	$(BIN)/bayesvote reproduce table1 table2 --folder reproduced --report reproduced/paper.html
+
+reproduce: .venv/ready  ## all tables and figures, on all data sets at hand
+	$(BIN)/bayesvote reproduce --folder reproduced --report reproduced/paper.html
 
 test: check  ## check, then every test and doctest
 	$(BIN)/pytest

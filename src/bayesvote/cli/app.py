@@ -1,0 +1,339 @@
+"""The commands and their options. What they do is imported when one is called, so that help is quick."""
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+# The names that the library knows, written out so that help need not load it.
+MODELS = ("bayesian", "ozaboost", "ogboost", "osboost")
+MEMBERS = ("mixed", "perceptron", "averaged_perceptron", "naive_bayes", "fern")
+WEIGHTERS = ("joint_gaussian", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting", "sgd", "averaged_sgd")
+LOSSES = ("ramp", "logistic", "hinge", "zero_one")
+FORMATS = ("auto", "csv", "libsvm", "parquet")
+BAD_LINES = ("error", "skip")
+
+app = typer.Typer(
+    help="Online classifier ensembles with Bayesian weights.",
+    epilog="Every command has its own --help. --debug, anywhere, shows the traceback of an error.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _named(names: Sequence[str]) -> dict[str, Any]:
+    """Settings of an option that takes one of these names."""
+
+    def check(value: str | None) -> str | None:
+        if value is None or value in names:
+            return value
+        found = get_close_matches(value, names, n=1)
+        hint = f" Did you mean {found[0]!r}?" if found else ""
+        raise typer.BadParameter(f"it must be one of {', '.join(names)}, got {value!r}.{hint}")
+
+    def complete(start: str) -> list[str]:
+        return [name for name in names if name.startswith(start)]
+
+    return {"callback": check, "autocompletion": complete, "metavar": "NAME"}
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from bayesvote import __version__
+
+        print(f"bayesvote {__version__}")
+        raise typer.Exit
+
+
+_File = Annotated[
+    str, typer.Argument(metavar="FILE", help="LIBSVM, CSV or Parquet, plain or gz, bz2, xz, zst; - for standard input.")
+]
+_Model = Annotated[Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A saved model.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+_Format = Annotated[
+    str,
+    typer.Option("--format", help=f"Of the file: {', '.join(FORMATS)}.", rich_help_panel="Input", **_named(FORMATS)),
+]
+_Target = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of the label, by name or place from 0; the last one by default.", rich_help_panel="Input"
+    ),
+]
+_BadLines = Annotated[
+    str,
+    typer.Option(
+        help="What to do with a line that cannot be read: error or skip.", rich_help_panel="Input", **_named(BAD_LINES)
+    ),
+]
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    file: _File,
+    model: Annotated[
+        str, typer.Option(help=f"{', '.join(MODELS)}.", rich_help_panel="Model", **_named(MODELS))
+    ] = "bayesian",
+    members: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(MEMBERS)}; mixed by default. Boosters have perceptron, the default, or naive_bayes.",
+            rich_help_panel="Model",
+            **_named(MEMBERS),
+        ),
+    ] = None,
+    n_members: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many members.", rich_help_panel="Model")
+    ] = 100,
+    max_features: Annotated[
+        str | None,
+        typer.Option(
+            help="Features that a member sees: auto, all, a fraction like 0.5, or a number.", rich_help_panel="Model"
+        ),
+    ] = None,
+    weighter: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(WEIGHTERS)}; the first by default.", rich_help_panel="Model", **_named(WEIGHTERS)
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(LOSSES)}; the first by default.", rich_help_panel="Model", **_named(LOSSES)),
+    ] = None,
+    forgetting: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Factor by which the past fades with every row.", rich_help_panel="Model"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of all randomness.", rich_help_panel="Model")] = 0,
+    file_format: _Format = "auto",
+    target: _Target = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            help="All labels that can come, as a,b,c. By default the file is read once more to find them; of standard "
+            "input, they are those of the first chunk.",
+            rich_help_panel="Input",
+        ),
+    ] = None,
+    n_features: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Features of LIBSVM text on standard input.", rich_help_panel="Input"),
+    ] = None,
+    delay: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="How many rows later a label becomes known.", rich_help_panel="Input"),
+    ] = 0,
+    bad_lines: _BadLines = "error",
+    chunk_size: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Rows read at a time.", rich_help_panel="Input")
+    ] = 4096,
+    model_out: Annotated[
+        Path | None, typer.Option("--model-out", "-o", help="Where to save the model.", rich_help_panel="Output")
+    ] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(help="CSV of every row's label, prediction and its probability.", rich_help_panel="Output"),
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="HTML page of the run.", rich_help_panel="Output")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel="Output")] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File that keeps the state of the run, also on Ctrl-C.", rich_help_panel="Interruptions"),
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Rows between two checkpoints.", rich_help_panel="Interruptions")
+    ] = 100_000,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel="Interruptions"),
+    ] = False,
+) -> int:
+    """Learn from a stream: every row is predicted, then learned."""
+    from bayesvote.cli.learn import learn
+    from bayesvote.cli.settings import Settings
+
+    settings = Settings(
+        model=model,
+        members=members,
+        n_members=n_members,
+        max_features=_features(max_features),
+        weighter=weighter,
+        loss=loss,
+        forgetting=forgetting,
+        seed=seed,
+        format=file_format,
+        target=target,
+        classes=classes,
+        n_features=n_features,
+        delay=delay,
+        bad_lines=bad_lines,
+        chunk_size=chunk_size,
+    )
+    _must_exist(file)
+    outputs = {"--model-out": model_out, "--predictions": predictions, "--report": report, "--checkpoint": checkpoint}
+    for option, path in outputs.items():
+        _must_have_room(option, path)
+    if resume and checkpoint is None:
+        raise typer.BadParameter("it needs --checkpoint FILE.", param_hint="--resume")
+    if checkpoint is not None and checkpoint.exists() and not resume:
+        raise typer.BadParameter(
+            f"{checkpoint} is there already. Pass --resume to go on from it, or delete it to start anew.",
+            param_hint="--checkpoint",
+        )
+    return learn(
+        file,
+        settings,
+        model_out=model_out,
+        predictions=predictions,
+        report=report,
+        as_json=json,
+        checkpoint=checkpoint,
+        every=checkpoint_every,
+        resume=resume,
+    )
+
+
+@app.command()
+def predict(
+    model: _Model,
+    file: _File,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; standard output by default.")] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every label.")] = False,
+    file_format: _Format = "auto",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the label, which is left out. Not needed if the model knows its features' names.",
+            rich_help_panel="Input",
+        ),
+    ] = None,
+    bad_lines: _BadLines = "error",
+) -> None:
+    """Predict the labels of rows, as CSV. The rows may have labels or not."""
+    from bayesvote.cli.predict import predict as work
+
+    _must_exist(file)
+    work(model, file, out, proba=proba, file_format=file_format, target=target, bad_lines=bad_lines)
+
+
+@app.command()
+def inspect(
+    model: _Model,
+    everything: Annotated[bool, typer.Option("--all", help="Show all members, not the first twenty.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML page, too.")] = None,
+    json: _Json = False,
+) -> None:
+    """Show what a model is, and its weights with their 95% intervals."""
+    from bayesvote.cli.look import inspect as work
+
+    work(model, everything=everything, report=report, as_json=json)
+
+
+@app.command()
+def merge(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL...", exists=True, dir_okay=False, help="Two or more saved models.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the merged model.")],
+) -> None:
+    """Add up what models with the same frozen members learned from parts of a stream; exact."""
+    from bayesvote.cli.look import merge as work
+
+    if len(models) < 2:
+        raise typer.BadParameter("give two or more models.", param_hint="MODEL...")
+    work(models, out)
+
+
+@app.command()
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="One of them, for where it comes from.")] = None,
+    json: _Json = False,
+) -> None:
+    """List the paper's thirteen data sets."""
+    from bayesvote.cli import catalogue
+
+    if name is None:
+        catalogue.list_all(as_json=json)
+    else:
+        _usage(catalogue.check, name)
+        catalogue.describe(name, as_json=json)
+
+
+@app.command()
+def reproduce(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help="table1 to table6, figure1 to figure6; all by default."),
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where the results are kept; a second run goes on from them.")] = Path(
+        "reproduced"
+    ),
+    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Random orders of the rows of each set.")] = 5,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one per core by default.")] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this data set; may be given several times.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Where to write the HTML page.")] = None,
+    json: _Json = False,
+) -> None:
+    """Run the experiments of the paper again, on all data sets that need no download."""
+    from bayesvote.cli import catalogue, repeat
+
+    for name in dataset or []:
+        _usage(catalogue.check, name)
+    for name in tables or []:
+        _usage(repeat.check, name)
+    repeat.reproduce(
+        tables or [], folder, trials=trials, jobs=jobs, datasets=dataset or None, report=report, as_json=json
+    )
+
+
+@app.command()
+def bench(json: _Json = False) -> None:
+    """Measure on this machine how fast the models are."""
+    from bayesvote.cli.bench import bench as work
+
+    work(as_json=json)
+
+
+def _features(text: str | None) -> str | float | int | None:
+    """How many features a member sees: None means the default here, and "all" all of them."""
+    if text in (None, "auto", "all"):
+        return text
+    try:
+        return int(text or "") if "." not in (text or "") else float(text or "")
+    except ValueError:
+        raise typer.BadParameter(
+            f"it must be auto, all, a fraction like 0.5 or a number, got {text!r}.", param_hint="--max-features"
+        ) from None
+
+
+def _must_exist(file: str) -> None:
+    if file != "-" and not Path(file).is_file():
+        raise typer.BadParameter(f"there is no file {file!r}.", param_hint="FILE")
+
+
+def _must_have_room(option: str, path: Path | None) -> None:
+    """Refuse at once a file that could not be written at the end of a long run."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise typer.BadParameter(f"it must be a file in a folder that is there, got {str(path)!r}.", param_hint=option)
+
+
+def _usage(check: Callable[[str], None], name: str) -> None:
+    try:
+        check(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error

@@ -1,0 +1,157 @@
+"""``inspect`` and ``merge``: what a saved model knows, and several made one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from bayesvote._checks import Labels
+from bayesvote.boosting._booster import Booster
+from bayesvote.cli import show
+from bayesvote.cli.models import Classifier, load_classifier, load_model
+from bayesvote.ensemble import Ensemble
+from bayesvote.estimators import BayesianEnsembleClassifier
+from bayesvote.persistence import save
+from bayesvote.weighting import Posterior
+
+Columns = dict[str, NDArray[Any]]
+
+_SHOWN = 20
+
+
+def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool) -> None:
+    """Show a model."""
+    if report is not None:
+        show.require_report()
+    model = load_classifier(path)
+    about = _about(model)
+    weights = _columns(model.weights_) if isinstance(model, BayesianEnsembleClassifier) else None
+    if report is not None:
+        _report(path, model, about, report)
+    if as_json:
+        rows = None if weights is None else _records(weights)
+        show.as_json({"model": str(path), **about, "weights": rows})
+        return
+    screen = show.console()
+    screen.print(show.facts({name.replace("_", " "): _said(value) for name, value in about.items()}))
+    if weights is not None:
+        screen.print()
+        _print_weights(screen, weights, _order(model.model_), everything)
+    if report is not None:
+        show.note(f"Wrote {report}.")
+
+
+def merge(paths: Sequence[Path], out: Path) -> None:
+    """Add up what models with the same frozen members have learned."""
+    models = [load_model(path) for path in paths]
+    for path, model in zip(paths, models, strict=True):
+        if not hasattr(model, "merge"):
+            raise ValueError(
+                f"{path} must be an ensemble with frozen members to be merged, got {type(model).__name__}. "
+                "Boosters change their members with every row."
+            )
+        if type(model) is not type(models[0]):
+            raise ValueError(
+                f"{path} must be a {type(models[0]).__name__} like {paths[0]}, got {type(model).__name__}."
+            )
+    save(reduce(lambda merged, model: merged.merge(model), models), out)
+    show.note(f"Merged {len(paths)} models into {out}.")
+
+
+def _about(model: Classifier) -> dict[str, Any]:
+    """What there is to say of any model."""
+    inner = model.model_
+    about: dict[str, Any] = {"kind": type(model).__name__}
+    if isinstance(model, BayesianEnsembleClassifier):
+        about["members"] = inner.bank.n_members
+        about["weighter"] = str(inner.weighter)
+        about["loss"] = inner.loss if isinstance(inner.loss, str) else getattr(inner.loss, "__name__", "a function")
+        about["rows_learned"] = _rows_of_ensemble(model)
+    elif isinstance(inner, Booster):
+        about["members"] = f"{inner.n_members} {inner.member}"
+        state = inner.state
+        about["rows_learned"] = None if state is None else int(state.clock[0, 1])
+    about["classes"] = model.classes_.tolist()
+    about["features"] = model.n_features_in_
+    names = getattr(model, "feature_names_in_", None)
+    about["feature_names"] = None if names is None else names.tolist()
+    return about
+
+
+def _rows_of_ensemble(model: BayesianEnsembleClassifier) -> int | None:
+    """Rows, where the posterior counts them: without forgetting; a member does not count rows it abstained on."""
+    if getattr(model.model_.weighter, "forgetting", None) != 1:
+        return None
+    return round(float(model.effective_samples_.max()))
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, list):
+        shown = ", ".join(map(str, value[:_SHOWN]))
+        return shown if len(value) <= _SHOWN else f"{shown}, and {len(value) - _SHOWN} more"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _columns(table: Any) -> Columns:
+    """The table of weights, from pandas or a structured array."""
+    names = table.dtype.names if isinstance(table, np.ndarray) else table.columns
+    return {name: np.asarray(table[name]) for name in names}
+
+
+def _records(columns: Columns) -> list[dict[str, Any]]:
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    return [{"member": i, **dict(zip(columns, row, strict=True))} for i, row in enumerate(rows)]
+
+
+def _order(model: Ensemble) -> Labels:
+    """Members, the most trusted one first; that need not be the one of the largest weight."""
+    means = model.weights()
+    trust = model.weighter._trust(means) if isinstance(model.weighter, Posterior) else means
+    return np.argsort(-trust, kind="stable")
+
+
+def _print_weights(screen: Console, columns: Columns, order: Labels, everything: bool) -> None:
+    """Table of weights, with their intervals drawn if there is room."""
+    parameters = [name.removeprefix("mean") for name in columns if name.startswith("mean")]
+    first = parameters[0]
+    shown = order if everything else order[:_SHOWN]
+    chosen = {name: values[shown].tolist() for name, values in columns.items()}
+    cells = {"member": [str(i) for i in shown], "kind": chosen["kind"]}
+    for parameter in parameters:
+        cells[f"weight{parameter.replace('_', ' ')}"] = [f"{mean:.3g}" for mean in chosen[f"mean{parameter}"]]
+    if f"lower{first}" in chosen:
+        ends = list(zip(chosen[f"lower{first}"], chosen[f"mean{first}"], chosen[f"upper{first}"], strict=True))
+        cells[f"95% interval{first.replace('_', ' ')}"] = [f"{lower:.3g} to {upper:.3g}" for lower, _, upper in ends]
+        cells["best"] = [f"{probability:.1%}" for probability in chosen["probability_best"]]
+        low, high = min(0.0, *(end[0] for end in ends)), max(0.0, *(end[2] for end in ends))
+        width = min(screen.width, 120) - 54 - 12 * (len(parameters) - 1)
+        if width >= 10:
+            ascii_only = screen.options.ascii_only
+            bars = [show.interval_bar(*end, low, high, width, ascii_only) for end in ends]
+            cells[f"from {low:.3g} to {high:.3g}"] = bars
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    for head in cells:
+        table.add_column(head, justify="left" if head == "kind" or head.startswith("from") else "right", no_wrap=True)
+    for row in zip(*cells.values(), strict=True):
+        table.add_row(*row)
+    screen.print(table)
+    if len(shown) < len(order):
+        screen.print(f"and {len(order) - len(shown)} more members: --all shows them.", style="dim")
+
+
+def _report(path: Path, model: Classifier, about: dict[str, Any], out: Path) -> None:
+    from bayesvote.report.html import write
+    from bayesvote.report.run import run_report
+
+    weights = getattr(model, "weights_", None)
+    settings = {name.replace("_", " "): _said(value) for name, value in about.items()}
+    whole = run_report(path.name, {}, weights, settings)
+    write(replace(whole, sections=whole.sections[2:]), out)  # the first two are about the rows of a stream

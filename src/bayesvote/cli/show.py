@@ -1,0 +1,94 @@
+"""What the commands show: tables, JSON, progress, and weights drawn in a terminal."""
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn
+from rich.table import Table
+
+from bayesvote.datasets.streams import require_extra
+
+
+def console() -> Console:
+    """Standard output."""
+    return Console(highlight=False)
+
+
+def note(sentence: str) -> None:
+    """Say something beside the result, on standard error."""
+    Console(stderr=True, highlight=False).print(sentence, markup=False, soft_wrap=True)
+
+
+def as_json(value: Any) -> None:
+    """Print a result for machines; what is not a finite number becomes null."""
+    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def facts(pairs: Mapping[str, str]) -> Table:
+    """A table of names and values, without lines."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs.items():
+        table.add_row(name, value)
+    return table
+
+
+@contextmanager
+def progress(*columns: str | ProgressColumn) -> Iterator[Progress]:
+    """Progress on standard error, if that is a terminal; it leaves no trace."""
+    shown = Console(stderr=True)
+    with Progress(*columns, console=shown, transient=True, disable=not sys.stderr.isatty()) as bar:
+        yield bar
+
+
+def interval_bar(lower: float, mean: float, upper: float, low: float, high: float, width: int, ascii_only: bool) -> str:
+    """Draw an interval and its middle on a line from ``low`` to ``high``, with a mark at 0.
+
+    >>> interval_bar(0.2, 0.5, 0.8, 0.0, 1.0, 11, ascii_only=True)
+    ': |--o--|  '
+    """
+    end, line, point, zero, crossed = "|-o:+" if ascii_only else "│─●┊┼"
+    span = (high - low) or 1.0
+
+    def place(value: float) -> int:
+        return min(width - 1, max(0, round((value - low) / span * (width - 1))))
+
+    cells = [" "] * width
+    if low <= 0 <= high:
+        cells[place(0.0)] = zero
+    first, last = place(lower), place(upper)
+    cells[first : last + 1] = [line if cell == " " else crossed for cell in cells[first : last + 1]]
+    cells[first] = cells[last] = end
+    cells[place(mean)] = point
+    return "".join(cells)
+
+
+def skipped(count: int, reports: list[str]) -> None:
+    """Say how many lines could not be read, and what was wrong with the first of them."""
+    if count:
+        note(f"Skipped {count:,} bad line{'s' if count > 1 else ''}. The first: {reports[0]}.")
+
+
+def require_report() -> None:
+    """Say what is missing to write a report before any work is done."""
+    for module in ("jinja2", "matplotlib"):
+        require_extra("report", module, "cli", "to write one")

@@ -1,0 +1,185 @@
+"""Interrupted runs: going on gives, bit for bit, what an uninterrupted run gives."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayesvote import BayesianEnsembleClassifier
+from bayesvote.cli.checkpoint import Checkpoint
+from bayesvote.cli.interrupts import Stopped, interrupts
+from bayesvote.evaluate import Tally
+from cli.helpers import Cli, write_csv
+
+OPTIONS = ("--members", "perceptron", "--n-members", "9", "--chunk-size", "50", "--delay", "7", "--bad-lines", "skip")
+
+
+def command(folder: Path, file: object, *more: object) -> list[str]:
+    """A run that writes everything into a folder."""
+    folder.mkdir(exist_ok=True)
+    outputs = ("-o", folder / "model", "--predictions", folder / "p.csv", "--checkpoint", folder / "state")
+    every = ("--checkpoint-every", "60")
+    return [sys.executable, "-m", "bayesvote", "run", *map(str, (file, *OPTIONS, *outputs, *every, *more))]
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = write_csv(tmp_path_factory.mktemp("rows") / "rows.csv", 3000)
+    lines = path.read_text().splitlines()
+    for at in (100, 777, 2500):
+        lines[at] = "no,row"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(file: Path) -> Path:
+    """What an uninterrupted run writes."""
+    folder = file.with_name("whole")
+    subprocess.run(command(folder, file), check=True, capture_output=True)
+    return folder
+
+
+def same(a: Path, b: Path) -> bool:
+    return all((a / name).read_bytes() == (b / name).read_bytes() for name in ("model", "p.csv"))
+
+
+def test_ctrl_c_then_resume(tmp_path: Path, file: Path, whole: Path) -> None:
+    folder = tmp_path / "stopped"
+    lines = file.read_bytes().splitlines(keepends=True)
+    # The pipe stays open, so that the run waits for more rows when it is interrupted.
+    with subprocess.Popen(
+        command(folder, "-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        assert run.stdin is not None
+        assert run.stderr is not None
+        run.stdin.write(b"".join(lines[:1031]))
+        run.stdin.flush()
+        wait_for(lambda: (folder / "state").exists() and Checkpoint.load(folder / "state").tally["seconds"] > 0)
+        time.sleep(0.2)
+        run.send_signal(signal.SIGINT)
+        said = run.stderr.read().decode()
+        assert run.wait(timeout=60) == 130
+    assert "--resume goes on from" in said
+    assert "Traceback" not in said
+    assert not (folder / "model").exists()
+    done = subprocess.run(command(folder, "-", "--resume"), input=b"".join(lines), capture_output=True, check=True)
+    assert b"before" in done.stdout
+    assert same(folder, whole)
+
+
+def test_ctrl_c_waits_until_a_chunk_is_learned(
+    tmp_path: Path, file: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, asked = BayesianEnsembleClassifier.predict_proba_then_learn, [0]
+
+    def interrupted(self: Any, *rows: Any) -> Any:
+        asked[0] += 1
+        if asked[0] == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        return ask(self, *rows)
+
+    def run(folder: str, *more: object) -> int:
+        return cli(*command(tmp_path / folder, file, "--members", "mixed", *more)[3:]).code
+
+    assert run("whole") == 0
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(BayesianEnsembleClassifier, "predict_proba_then_learn", interrupted)
+    assert run("stopped") == 130
+    assert asked == [4]
+    learned = Tally.from_json(Checkpoint.load(tmp_path / "stopped" / "state").tally)
+    assert learned.rows == 4 * 50 - 1  # one line of these is bad
+    assert signal.getsignal(signal.SIGINT) is before
+    assert run("stopped", "--resume") == 0
+    assert same(tmp_path / "stopped", tmp_path / "whole")
+
+
+def test_a_second_ctrl_c_does_not_wait() -> None:
+    with interrupts() as stop:
+        with stop.reading():
+            pass
+        stop()
+        with pytest.raises(KeyboardInterrupt) as caught:
+            stop()
+        assert caught.type is KeyboardInterrupt
+        with pytest.raises(Stopped):
+            stop.obey()
+
+
+def test_kill_then_resume(tmp_path: Path, file: Path, whole: Path) -> None:
+    folder, state = tmp_path / "killed", tmp_path / "killed" / "state"
+    rng = random.Random(0)
+
+    def written() -> int:
+        return state.stat().st_mtime_ns if state.exists() else 0
+
+    for _ in range(2):
+        before = written()
+        with subprocess.Popen(
+            command(folder, file, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as run:
+            wait_for(partial(lambda start: written() > start, before))
+            time.sleep(rng.uniform(0, 0.05))
+            assert run.poll() is None  # or nothing is tested
+            run.kill()
+    subprocess.run(command(folder, file, "--resume"), check=True, capture_output=True)
+    assert same(folder, whole)
+
+
+def test_resume_refuses_what_is_not_the_same_run(tmp_path: Path, file: Path, cli: Cli) -> None:
+    state = tmp_path / "state"
+    small = ("--members", "perceptron", "--n-members", 3, "--bad-lines", "skip", "--checkpoint", state)
+    assert cli("run", file, *small, "--checkpoint-every", 1, "--chunk-size", 500).code == 0
+    again = cli("run", file, *small)
+    assert again.code == 2
+    assert "Pass --resume to go on from it, or delete it" in again.err
+    other = cli("run", file, *small, "--chunk-size", 500, "--seed", 3, "--resume")
+    assert other.code == 2
+    assert "--seed was 0 and is 3" in other.err
+    added = cli("run", file, *small, "--chunk-size", 500, "--predictions", tmp_path / "p.csv", "--resume")
+    assert added.code == 2
+    lines = file.read_text().splitlines()
+    lines[50] = lines[51]
+    changed = tmp_path / "changed.csv"
+    changed.write_text("\n".join(lines))
+    assert (
+        "must start with the rows of the checkpoint" in cli("run", changed, *small, "--chunk-size", 500, "--resume").err
+    )
+    changed.write_text("\n".join(lines[:40]))
+    assert "got only" in cli("run", changed, *small, "--chunk-size", 500, "--resume").err
+    state.write_bytes(state.read_bytes()[:-5])
+    assert "cut or altered" in cli("run", file, *small, "--chunk-size", 500, "--resume").err
+    state.write_text("hello")
+    assert "must be a checkpoint" in cli("run", file, *small, "--chunk-size", 500, "--resume").err
+    assert cli("run", file, "--resume").code == 2
+
+
+def test_a_file_that_grew_is_gone_on_with(tmp_path: Path, cli: Cli) -> None:
+    long, short = write_csv(tmp_path / "long.csv", 900), write_csv(tmp_path / "short.csv", 530)
+    options = ("--n-members", 5, "--chunk-size", 100, "--checkpoint-every", 1)
+    assert cli("run", long, *options, "-o", tmp_path / "a").code == 0
+    assert cli("run", short, *options, "--checkpoint", tmp_path / "state").code == 0
+    os.replace(long, short)
+    assert cli("run", short, *options, "--checkpoint", tmp_path / "state", "--resume", "-o", tmp_path / "b").code == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_resume_without_a_checkpoint_starts_anew(tmp_path: Path, cli: Cli) -> None:
+    done = cli("run", write_csv(tmp_path / "rows.csv"), "--n-members", 3, "--checkpoint", tmp_path / "s", "--resume")
+    assert done.code == 0
+    assert "starting with the first row" in done.err
