@@ -1,0 +1,25 @@
+"""Models that are there already, of any library, weighed online without refitting them."""
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from bayesvote import BayesianEnsembleClassifier, load_dataset, prequential
+from bayesvote.datasets import scale
+
+data = load_dataset("splice")
+X, y = np.asarray(scale(data.X)), data.y
+old = slice(0, 300)  # all that the models have seen
+
+fitted = [
+    LogisticRegression().fit(X[old], y[old]),
+    GaussianNB().fit(X[old], y[old]),
+    RandomForestClassifier(50, random_state=0).fit(X[old], y[old]),
+]
+for member in fitted:
+    print(f"{type(member).__name__}: error {1 - member.score(X[300:], y[300:]):.3f}")
+
+blend = BayesianEnsembleClassifier(fitted)
+print(f"weighed online: error {prequential(blend, X[300:], y[300:]).error:.3f}")
+print(blend.weights_.round(3))

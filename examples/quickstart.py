@@ -1,0 +1,15 @@
+"""A classifier that learns from a stream, and knows how sure it is."""
+
+from bayesvote import BayesianEnsembleClassifier, load_dataset, prequential
+from bayesvote.datasets import scale
+
+data = load_dataset("german")
+X, y = scale(data.X), data.y
+
+model = BayesianEnsembleClassifier(random_state=0)
+run = prequential(model, X, y)  # every row is predicted, then learned
+print(f"{run.error:.3f} of {len(y)} rows were predicted wrongly; a constant guess is wrong in {y.mean():.3f}.")
+
+sure = model.decision_certainty(X[:200]) > 0.95
+print(f"For {sure.mean():.0%} of the rows the decision would survive what is not known of the weights.")
+print(model.weights_.sort_values("mean", ascending=False).head(5).round(3))
