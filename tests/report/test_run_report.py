@@ -108,7 +108,7 @@ def test_weights_of_two_parameters_and_without_a_posterior() -> None:
 @pytest.mark.parametrize("tallies", [{}, {"none yet": Tally()}, {"a": Tally(), "b": Tally()}])
 def test_before_the_first_row(tallies: dict[str, Tally]) -> None:
     page = render(run_report("Run", tallies, None, {}))
-    assert page.count("No values to draw.") == 2
+    assert page.count("No values to draw.") == (2 if tallies else 0)
     assert "nan" not in page
 
 

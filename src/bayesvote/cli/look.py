@@ -1,7 +1,6 @@
 """``inspect`` and ``merge``: what a saved model knows, and several made one."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -153,5 +152,4 @@ def _report(path: Path, model: Classifier, about: dict[str, Any], out: Path) -> 
 
     weights = getattr(model, "weights_", None)
     settings = {name.replace("_", " "): _said(value) for name, value in about.items()}
-    whole = run_report(path.name, {}, weights, settings)
-    write(replace(whole, sections=whole.sections[2:]), out)  # the first two are about the rows of a stream
+    write(run_report(path.name, {}, weights, settings), out)

@@ -162,7 +162,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC, Generic[M]):
         unknown = ~np.isin(y, classes)
         if np.any(unknown):
             raise ValueError(
-                f"{self._who}: y must hold the classes {classes.tolist()} only, got {y[unknown][0]!r}. "
+                f"{self._who}: y must hold the classes {classes.tolist()} only, got {y[unknown].tolist()[0]!r}. "
                 "Give all the labels that can come as classes in the first call of partial_fit."
             )
         return np.searchsorted(classes, y)

@@ -24,14 +24,16 @@ def run_report(title: str, tallies: Mapping[str, Tally], weights: Any, settings:
     title
         Title of the page.
     tallies
-        How each model did, by its name.
+        How each model did, by its name; none for a model that is only looked at.
     weights
         Table of weights as ``BayesianEnsembleClassifier.weights_`` gives it, or None.
     settings
         What the run was asked to do.
     """
-    sections = [Section("Figures", [_figures(tallies)], lead="Every row was first predicted, then learned.")]
-    sections.append(Section("Error along the stream", [_curves(tallies)]))
+    sections = []
+    if tallies:
+        sections.append(Section("Figures", [_figures(tallies)], lead="Every row was first predicted, then learned."))
+        sections.append(Section("Error along the stream", [_curves(tallies)]))
     if weights is not None:
         sections.append(_weights(weights))
     sections.append(Section("Settings", [Facts(settings) if settings else Text("None were given.")]))
