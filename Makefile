@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test check format bench clean
+.PHONY: help demo reproduce test check format bench accuracy clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ format: .venv/ready  ## rewrite the sources in the project's format
 bench: .venv/ready  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/weights.py
 	$(BIN)/python benchmarks/speed.py
+
+accuracy: .venv/ready  ## error beside other libraries, some twenty minutes
+	$(BIN)/python benchmarks/accuracy.py $(TRIALS)
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

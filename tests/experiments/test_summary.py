@@ -119,4 +119,5 @@ def test_no_aims_without_their_tables() -> None:
     [(0.2394, 0.239, True), (0.2396, 0.239, False), (0.21344, 0.2134, True), (0.1, None, False)],
 )
 def test_figures_are_compared_as_they_are_printed(mean: float, published: float | None, reached: bool) -> None:
-    assert summary._reaches(mean, published) == reached
+    entry = summary.Entry(mean, 0.0, True, False, published)
+    assert summary._reaches(entry, entry) == reached

@@ -21,7 +21,8 @@ SHORT = {
     "GammaShape, capped": "Shape, capped",
     "GammaShapeRate, capped": "Sh. Rate, capped",
     "JointGaussian": "Joint",
-    "default": "ours",
+    "default": "the default",
+    "averaged Perceptrons": "Percep- trons",
 }
 
 
@@ -80,13 +81,13 @@ def reproduce(
 def _table(block: Block) -> Table:
     """Mean errors, the best of each row in bold, what is tied with it underlined, and the paper's own beside them."""
     title = f"{block.experiment.replace('table', 'Table ')}. {EXPERIMENTS[block.experiment].title}"
-    members = block.members.replace("_", " ")
-    table = Table(title=f"\n{title}: {members}", title_justify="left", box=None, padding=(0, 1, 0, 0))
+    members = "" if block.members == "default" else f": {block.members.replace('_', ' ')}"
+    table = Table(title=f"\n{title}{members}", title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column("set", no_wrap=True)
     names = [name for name in block.methods if name in block.rows[0].entries]
     for name in names:
         table.add_column(SHORT.get(name, name), justify="right")
-    table.add_column("paper", style="dim", justify="right", no_wrap=True)
+    table.add_column("others" if block.experiment == "table6" else "paper", style="dim", justify="right", no_wrap=True)
     for row in block.rows:
         cells = [_cell(row.entries[name]) for name in names]
         published = next((cell.published for name in ("GammaRate", "default") if (cell := row.entries.get(name))), None)

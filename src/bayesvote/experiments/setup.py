@@ -172,6 +172,16 @@ LOSSES: Mapping[str, Weighter[Any]] = {
     "Voting": Voting(),
 }
 
+# What table 6 compares: the default classifier, one kind of its members only, and its members with simpler weights.
+ABLATION: Mapping[str, dict[str, Any]] = {
+    "default": {},
+    "averaged Perceptrons": {"members": "averaged_perceptron"},
+    "naive Bayes": {"members": "naive_bayes"},
+    "ferns": {"members": "fern"},
+    "mixed, GammaRate": {"weighter": "gamma_rate"},
+    "mixed, Voting": {"weighter": "voting"},
+}
+
 
 def settings(job: Job) -> dict[str, Any]:
     """Everything beside the data that a job's numbers depend on."""
@@ -180,7 +190,11 @@ def settings(job: Job) -> dict[str, Any]:
     if job.dataset in MADE_UP:
         return {"seed": job.trial}
     if table == "table6":
-        return found | {"model": "BayesianEnsembleClassifier()", "rows_at_most": TABLE6_ROWS}
+        return found | {
+            "model": "BayesianEnsembleClassifier()",
+            "rows_at_most": TABLE6_ROWS,
+            "ablation": dict(ABLATION),
+        }
     if table == "settings":
         return found | {"order_seed": CHOICE_TRIALS + job.trial, "rows_at_most": CHOICE_ROWS}
     found |= {"n_members": N_MEMBERS, "max_features": MAX_FEATURES, "loss": "logistic" if table == "table5" else "ramp"}

@@ -17,7 +17,7 @@ MEMBERS = {
     "averaged_perceptron": "Our members: averaged Perceptrons",
     "gaussian_naive_bayes": "The paper's members: Gaussian naive Bayes",
     "naive_bayes": "Our members: naive Bayes, Gaussian or Bernoulli as the feature is",
-    "default": "Mixed members, weighed by JointGaussian",
+    "default": "The default: mixed members, weighed by JointGaussian; then one kind of members, then simpler weights",
 }
 HEADINGS = {
     "AveragedSGD": "SGD-avg",
@@ -26,7 +26,7 @@ HEADINGS = {
     "GammaShape, capped": "(19), capped",
     "GammaShapeRate, capped": "(22), capped",
     "JointGaussian": "Joint\u00adGaussian (ours)",
-    "default": "bayesvote",
+    "default": "the default",
 }
 LOSSES = {"GammaRate": "loss (8)", "GammaShape": "loss (19)", "GammaShapeRate": "loss (22)"}
 AXES = {
