@@ -1,0 +1,206 @@
+"""Files: how they are written, and which are refused."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesvote import (
+    Ensemble,
+    FernBank,
+    JointGaussian,
+    NaiveBayesBank,
+    OGBoost,
+    OzaBoost,
+    PerceptronBank,
+    Union,
+    Voting,
+)
+from bayesvote.persistence import ModelFileError, _file, dumps, load, loads, save
+from persistence.samples import D, described, edited, equal, rows
+
+
+def test_the_file_is_a_safetensors_file(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+    from safetensors import safe_open
+
+    model = Ensemble(PerceptronBank(5), JointGaussian()).start(D, rng=0)
+    save(model, tmp_path / "m.safetensors")
+    arrays = safetensors.load_file(tmp_path / "m.safetensors")
+    assert model.state is not None
+    for name, array in model.state._asdict().items():
+        assert np.array_equal(arrays[f"state.{name}"], array)
+    with safe_open(tmp_path / "m.safetensors", framework="numpy") as file:
+        about = file.metadata()
+    assert (about["format"], about["version"]) == ("bayesvote", "1")
+    assert json.loads(about["model"])["weighter"]["kind"] == "JointGaussian"
+
+
+def test_saving_replaces_the_file_and_keeps_links(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    save(OzaBoost(), path)
+    (tmp_path / "link").symlink_to(path)
+    save(OGBoost(), tmp_path / "link")
+    assert load(path) == OGBoost()
+    assert sorted(os.listdir(tmp_path)) == ["link", "m.safetensors"]
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none")
+    with pytest.raises(OSError):
+        save(OzaBoost(), tmp_path / "none" / "m")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError):
+        save(OzaBoost(), tmp_path / "folder")
+    assert sorted(os.listdir(tmp_path)) == ["folder", "link", "m.safetensors"]
+
+
+def test_bad_files_are_refused_in_words(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+    data = dumps(Ensemble(PerceptronBank(3)).start(D, rng=0))
+    for bad, said in [
+        (b"", "without its header"),
+        (b"not a model", "without its header"),
+        (data[:100], "without its header"),
+        (data[:-1], "cut off or altered"),
+        (data + b"0", "cut off or altered"),
+        (safetensors.save({"x": np.zeros(3)}), "of something else"),
+        (safetensors.save({"x": np.zeros(3)}, metadata={"format": "pt"}), "of something else"),
+        (edited(data, lambda header: header["__metadata__"].update(version="2", library="9.1")), "bayesvote 9.1. Upd"),
+        (edited(data, lambda header: header["__metadata__"].pop("version")), "format version 1"),
+        (edited(data, lambda header: header.pop("bank.state.bias")), "belong to no array|bytes"),
+    ]:
+        with pytest.raises(ModelFileError, match=said):
+            loads(bad)
+    (tmp_path / "m").write_bytes(data)
+    with pytest.raises(ModelFileError, match="at most max_bytes=100 bytes"):
+        load(tmp_path / "m", max_bytes=100)
+    assert equal(load(tmp_path / "m", max_bytes=len(data)), loads(data))
+
+
+def test_a_file_cannot_name_what_is_not_ours() -> None:
+    data = dumps(Ensemble(PerceptronBank(3)))
+
+    def renamed(**changes: Any) -> bytes:
+        return described(data, lambda model: model["bank"].update(changes))
+
+    for kind in ("os.system", "Ensemble", "GammaRate", "EstimatorBank", "builtins.eval", "", None, ["PerceptronBank"]):
+        with pytest.raises(ModelFileError):
+            loads(renamed(kind=kind))
+    with pytest.raises(ModelFileError, match="n_jobs"):
+        loads(renamed(parameters={"n_jobs": 1}))
+    with pytest.raises(ModelFileError, match="loss must be one of"):
+        loads(described(data, lambda model: model.update(loss="eval")))
+
+
+def test_a_small_file_cannot_ask_for_much_memory() -> None:
+    huge = 2**40
+    for model in (
+        Ensemble(PerceptronBank(2)).start(D),
+        Ensemble(NaiveBayesBank(2)).start(D),
+        Ensemble(FernBank(2, depth=2, warmup=8)).start(D),
+        OzaBoost("naive_bayes", 2).start(D),
+    ):
+        data = dumps(model)
+
+        def changed(key: str, value: Any, data: bytes = data) -> bytes:
+            def change(node: Any) -> None:
+                part = node.get("bank", node)
+                if key == "n_members":
+                    part["parameters"]["n_members"] = value
+                else:
+                    part["shape"] = node["shape"] = [value, 2] if key == "n_features" else [D, value]
+
+            return described(data, change)
+
+        for key in ("n_members", "n_features", "n_classes"):
+            with pytest.raises(ModelFileError, match="bytes or more in a file"):
+                loads(changed(key, huge))
+    joint = dumps(Ensemble(PerceptronBank(300, max_features=1), Voting()).start(1))
+    with pytest.raises(ModelFileError, match="JointGaussian: a state of"):
+        loads(described(joint, lambda node: node.update(weighter={"kind": "JointGaussian", "parameters": {}})))
+    labels = {"array": ["a"] * 10_000 + ["b" * 10_000], "dtype": "U"}
+    with pytest.raises(ModelFileError, match="very different lengths"):
+        loads(described(joint, lambda node: node["bank"]["parameters"].update(max_features=labels)))
+
+
+@pytest.mark.parametrize(
+    ("array", "at", "value"),
+    [
+        ("bank.banks[0].state.own", 0, 99),
+        ("bank.banks[0].state.uses", 0, 2),
+        ("bank.banks[0].state.weights", 0, np.nan),
+        ("bank.banks[1].state.own", 0, 99),
+        ("bank.banks[1].state.shown", -D - 1, 7.0),
+        ("bank.banks[2].state.seen", 0, 100),
+        ("bank.banks[2].state.seen", 0, -1),
+        ("bank.banks[2].state.columns", 0, 3),
+        ("bank.banks[2].state.candidates", 0, 6),
+        ("bank.banks[2].state.places", 0, 1.0),
+        ("bank.banks[2].state.labels", 0, 2),
+        ("bank.banks[2].state.slots", 0, 6),
+        ("bank.banks[2].state.slot_of", 0, 6),
+        ("bank.banks[2].state.counts", 0, -1.0),
+        ("state.rows", 0, 512),
+        ("state.rows", 0, -1),
+        ("state.means", 0, np.inf),
+    ],
+)
+def test_states_that_would_mislead_a_kernel_are_refused(array: str, at: int, value: float) -> None:
+    bank = Union([PerceptronBank(3), NaiveBayesBank(3), FernBank(4, depth=3, warmup=16)])
+    model = Ensemble(bank, JointGaussian()).start(D, rng=0)
+    model.decide_then_learn(*rows(40))
+    data = dumps(model)
+    model, arrays = _file.unpack(data)
+    arrays[array].reshape(-1)[at] = value
+    with pytest.raises(ModelFileError):
+        loads(_file.pack(model, arrays))
+
+
+def test_boosters_states_that_would_mislead_a_kernel_are_refused() -> None:
+    model = OzaBoost("naive_bayes", 3).start(D, rng=0)
+    model.decide_then_learn(*rows(40))
+    for name, value in (("order", 6), ("order", -1), ("n_continuous", 7), ("seen", -1.0), ("book", np.nan)):
+        description, arrays = _file.unpack(dumps(model))
+        arrays[f"state.{name}"].reshape(-1)[0] = value
+        with pytest.raises(ModelFileError):
+            loads(_file.pack(description, arrays))
+
+
+KILLED = """
+import os, random, signal, sys, time
+from bayesvote import Ensemble, PerceptronBank
+from bayesvote.persistence import dumps, load, save
+
+path = sys.argv[1]
+models = [Ensemble(PerceptronBank(m)).start(54, rng=0) for m in (20, 100)]
+files = [dumps(model) for model in models]
+save(models[0], path)
+random.seed(0)
+ends = [0, 0]
+for _ in range(200):
+    child = os.fork()
+    if child == 0:
+        while True:
+            for model in models:
+                save(model, path)
+    time.sleep(random.uniform(0.0, 0.02))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    ends[files.index(dumps(load(path)))] += 1
+print(*ends)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_two_hundred_kills_while_saving(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    ends = [int(n) for n in done.stdout.split()]
+    assert sum(ends) == 200
+    assert min(ends) > 0
+    assert len(os.listdir(tmp_path)) > 10  # what was being written when the kill came

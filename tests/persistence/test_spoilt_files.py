@@ -1,0 +1,126 @@
+"""A spoilt file is refused or loads as a sound model; nothing in between."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from bayesvote import (
+    Ensemble,
+    FernBank,
+    Frozen,
+    GammaRate,
+    GammaShape,
+    JointGaussian,
+    NaiveBayesBank,
+    OGBoost,
+    OSBoost,
+    PerceptronBank,
+    Union,
+)
+from bayesvote.estimators import (
+    BayesianEnsembleClassifier,
+)
+from bayesvote.persistence import ModelFileError, _file, dumps, loads
+from persistence.samples import D, described, edited, rows
+
+
+def places(node: Any) -> list[tuple[Any, Any]]:
+    """All containers in a tree with their keys."""
+    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+    return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]
+
+
+STRANGE = [None, True, -1, 0, 1, 2, 3, 7, 2**31, 2**63, 10**30, 0.5, -0.0, 1e-320, 1e308, "", "ramp", "auto", "F64",
+           "GammaRate", "Union", [], [1], [2, 3], {}, {"tuple": [1.0]}, {"array": [1], "dtype": "I64"}, "\udc00",
+           {"reference": "loss", "kind": "x", "same": {}}]  # fmt: skip
+
+
+def mutated(data: bytes, rng: np.random.Generator) -> tuple[bytes, bool]:
+    """Return a file that is spoilt in one of many ways, and whether its checksum was made right again."""
+    way = rng.integers(10)
+    size = int.from_bytes(data[:8], "little")
+
+    def tampered(node: Any) -> None:
+        for _ in range(rng.integers(1, 3)):
+            spots = places(node)
+            if spots:
+                container, key = spots[rng.integers(len(spots))]
+                what = rng.integers(4)
+                if what == 0:
+                    del container[key]
+                elif what == 1 and isinstance(container[key], int):
+                    container[key] += int(rng.integers(-2, 3))
+                else:
+                    container[key] = deepcopy(STRANGE[rng.integers(len(STRANGE))])
+
+    if way <= 1:  # other bytes
+        out = bytearray(data)
+        for at in rng.integers(len(data) if way else 8 + size, size=rng.integers(1, 5)):
+            out[at] = rng.integers(256)
+        return bytes(out), False
+    if way == 2:
+        return data[: rng.integers(len(data))], False
+    at = rng.integers(len(data))
+    if way == 3:
+        return data[:at] + rng.bytes(int(rng.integers(1, 20))) + data[at:], False
+    if way == 4:
+        return data[:at] + data[at + rng.integers(1, 20) :], False
+    if way <= 7:
+        return described(data, tampered), True
+    if way == 8:
+        return edited(data, lambda header: tampered({k: v for k, v in header.items() if k != "__metadata__"})), True
+    out = bytearray(data)
+    for at in rng.integers(8 + size, len(data), size=rng.integers(1, 5)):
+        out[at] = rng.integers(256)
+    return edited(bytes(out), lambda _: None), True
+
+
+def test_ten_thousand_spoilt_files() -> None:
+    """Each is refused with the one error, or is a model that works and is saved as it came."""
+    rng = np.random.default_rng(0)
+    bank = Union([PerceptronBank(2), NaiveBayesBank(2), FernBank(2, depth=2, warmup=8)])
+    models: list[Any] = [Ensemble(bank, JointGaussian(precision=(1.0, 2.0))), Ensemble(PerceptronBank(3)), OSBoost()]
+    models += [OGBoost("naive_bayes", 3), Ensemble(Frozen(FernBank(3, depth=2, warmup=8)), GammaShape(), "logistic")]
+    models[2].n_members = 3
+    X, y = rows(12)
+    for model in models:
+        model.start(D, rng=0).decide_then_learn(X, y)
+    models.append(BayesianEnsembleClassifier("perceptron", 3, weighter=GammaRate(), calibrated=True).fit(X, y))
+    files = [dumps(model) for model in models]
+    loaded = 0
+    for turn in range(10_000):
+        original = files[turn % len(files)]
+        data, mended = mutated(original, rng)
+        try:
+            model = loads(data)
+        except ModelFileError as error:
+            assert str(error).startswith("load: ")  # noqa: PT017
+            continue
+        assert mended or data == original
+        loaded += data != original
+        (given, brought), (saved, kept) = contents(data), contents(dumps(model))
+        assert within(given, saved), json.dumps([given, saved])
+        assert brought == kept
+        with np.errstate(all="ignore"):
+            if hasattr(model, "model_"):
+                model.predict(X)
+            elif getattr(model, "state", None) is not None:
+                model.decide_then_learn(X, y)
+    assert loaded > 500  # so the test has seen both
+
+
+def contents(data: bytes) -> Any:
+    """What a file holds, without what is only its form."""
+    model, arrays = _file.unpack(data)
+    return model, {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in arrays.items()}
+
+
+def within(given: Any, saved: Any) -> bool:
+    """Whether all that was given is saved; a parameter that was left away has its default."""
+    if isinstance(given, dict) and isinstance(saved, dict):
+        return all(key in saved and within(value, saved[key]) for key, value in given.items())
+    if isinstance(given, list) and isinstance(saved, list):
+        return len(given) == len(saved) and all(map(within, given, saved))
+    return bool(given == saved)
