@@ -101,6 +101,15 @@ def test_a_perceptron_honours_fractional_weights(model: Booster, weight: float) 
     np.testing.assert_allclose(state.weights[0, :, 0], expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("model", [OSBoost(n_members=1), OGBoost(n_members=1), OzaBoost(n_members=1)])
+def test_a_perceptron_takes_shorter_steps_with_time_but_in_ogboost(model: Booster) -> None:
+    state = with_scores(model, [0.5])
+    model.decide_then_learn(np.ones((3, 1)), [1, 1, 1])  # it is right
+    model.decide_then_learn(ROW, [0], [20.0])
+    # On the fourth row. OzaBoost's is right after one step; OGBoost's weight is half the sample's, its step 1.
+    assert state.weights[0, 0, 0] == {OSBoost: -20.0 / 2, OGBoost: -20.0 / 2, OzaBoost: -1.0 / 2}[type(model)]
+
+
 def noisy(n: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(4)
     X = rng.normal(size=(n, 5))

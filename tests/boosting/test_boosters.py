@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, csr_matrix
 
 from bayesvote._checks import Array, Labels
-from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
+from bayesvote.boosting import OGBoost, OSBoost, OzaBoost, _booster
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._kernels import _project
 from bayesvote.boosting._poisson_kernels import poisson
@@ -98,6 +98,24 @@ def test_follows_the_oracle_step_by_step(name: str, member: str, seed: int) -> N
         np.testing.assert_allclose(started(model.state).weights[0].T, moved, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["oza", "gradient", "uniform"])
+@pytest.mark.parametrize("binary", [True, False])
+def test_products_over_many_features_stay_in_range(name: str, binary: bool) -> None:
+    rng = np.random.default_rng(10)
+    y = rng.integers(2, size=24)
+    d = 90 if binary else 35
+    X = (rng.random((24, d)) < 0.002) * 1.0 if binary else rng.normal(size=(24, d))
+    X[0] = 1.0  # of the binary features a value so rare that all of them together have a probability of 1e-190
+    whole, parts = (MAKERS[name](member="naive_bayes", n_members=3).start(d, rng=10) for _ in range(2))
+    slow = twin(parts)
+    losses = whole.decide_then_learn(X, y)
+    for x, label, loss in zip(X, y, losses, strict=True):
+        np.testing.assert_array_equal(parts.decide_then_learn(x[None], [label])[0], loss)
+        assert loss[0] == pytest.approx(slow.vote(x.tolist()), abs=1e-9)
+        slow.learn(x.tolist(), 2 * int(label) - 1, 1.0)
+    same(parts.state, whole.state)
+
+
 def test_selectors_with_a_pool_follow_the_oracle() -> None:
     X, y, weight = stream(60, 3)
     model = OGBoost(n_members=4, pool=3).start(6, rng=3)
@@ -122,6 +140,23 @@ def test_chunks_of_any_size_change_nothing(name: str, member: str, cuts: list[in
     got = [parts.decide_then_learn(X[a:b], y[a:b], weight[a:b]) for a, b in pairwise(edges)]
     np.testing.assert_array_equal(np.concatenate(got), expected)
     same(parts.state, whole.state)
+
+
+@every
+@both
+def test_dividing_the_members_between_cores_changes_nothing(
+    name: str, member: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, weight = stream(150, 9)
+    X[70, 0] = np.nan
+    monkeypatch.setattr(_booster, "_BLOCK", 20)
+    models = [MAKERS[name](member=member, n_members=41).start(6, rng=9) for _ in range(2)]
+    losses = []
+    for n_threads, model in enumerate(models, start=1):
+        monkeypatch.setattr(_booster, "n_threads", lambda n=n_threads: n)
+        losses.append(model.decide_then_learn(X, y, weight))
+    np.testing.assert_array_equal(losses[0], losses[1])
+    same(models[0].state, models[1].state)
 
 
 @every

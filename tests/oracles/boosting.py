@@ -15,10 +15,11 @@ def sign(value: float) -> int:
 
 
 class Perceptron:
-    """With a constant term; moves on mistakes only."""
+    """With a constant term; moves on mistakes only, in steps of one over the root of the rows it was told of."""
 
     def __init__(self, weights: Sequence[float]) -> None:
         self.weights = list(weights)
+        self.t = 1
 
     def opinion(self, x: Row) -> float:
         return max(-1.0, min(1.0, self.score(x)))
@@ -28,7 +29,8 @@ class Perceptron:
 
     def learn(self, x: Row, y: int, weight: float) -> None:
         if y * self.score(x) <= 0:
-            self.weights = [w + weight * y * v for w, v in zip(self.weights, [1.0, *x], strict=True)]
+            step = weight / math.sqrt(self.t)
+            self.weights = [w + step * y * v for w, v in zip(self.weights, [1.0, *x], strict=True)]
 
     def learn_times(self, x: Row, y: int, k: int) -> None:
         for _ in range(k):
@@ -99,6 +101,7 @@ class Oza:
     def learn(self, x: Row, y: int, weight: float) -> None:
         before = [sign(member.score(x)) for member in self.members]
         self.t += 1
+        tell_time(self.members, self.t)
         self.n += weight
         rate = weight
         share(self.members, x, weight)
@@ -172,6 +175,7 @@ class Smooth:
 
     def learn(self, x: Row, y: int, weight: float) -> None:
         self.t += 1
+        tell_time(self.members, self.t)
         h = self.opinions(x)
         if self.variant == "expert":
             self.note = [n + weight * (says != y) for n, says in zip(self.note, self.experts(x), strict=True)]
@@ -194,6 +198,12 @@ class Smooth:
 def share(members: Sequence[Member], x: Row, weight: float) -> None:
     if isinstance(members[0], NaiveBayes):
         members[0].rows.append((x, weight))
+
+
+def tell_time(members: Sequence[Member], t: int) -> None:
+    for member in members:
+        if isinstance(member, Perceptron):
+            member.t = t
 
 
 def project(x: Sequence[float]) -> list[float]:

@@ -8,18 +8,20 @@ from numba import njit
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array
-from bayesvote.boosting._member_kernels import (
-    Ints,
-    bayes_learn,
-    bayes_scores,
-    bayes_teach,
+from bayesvote.boosting._bayes_kernels import (
+    BayesWork,
+    bayes_opinions,
+    bayes_work,
+    foresee,
+    learn_binary,
+    learn_continuous,
+    learned_opinion,
     look,
     notice,
-    perceptron_scores,
-    perceptron_step,
 )
+from bayesvote.boosting._perceptron_kernels import Ints, perceptron_scores, perceptron_step
 from bayesvote.boosting._poisson_kernels import poisson
-from bayesvote.boosting._state import GRADIENT, OZA, SMOOTH, SMOOTH_CONVEX, BoosterState
+from bayesvote.boosting._state import GRADIENT, GROUP, OZA, SMOOTH, SMOOTH_CONVEX, BoosterState, Rule
 
 _LEAST_ERROR = 1e-10  # keeps the vote of a member that was never wrong finite
 
@@ -29,50 +31,60 @@ class _Work(NamedTuple):
 
     scores: Array  # (m,)
     opinions: Array  # (m,), the scores brought into [-1, 1]
-    step: Array  # (m,), how much of the row each Perceptron adds
-    facts: Array  # (3, d), the row for naive Bayes
-    buffer: Array  # (4, m)
+    weight: Array  # (m,), the weight that each member learns the row with; signed by the label for Perceptrons
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _opinion(score: float, bayes: bool) -> float:
-    """A member's score brought into [-1, 1]: 2 P(class 1) - 1 for naive Bayes, cut off for a Perceptron."""
-    return math.tanh(0.5 * score) if bayes else min(max(score, -1.0), 1.0)
+def _cut(score: float) -> float:
+    """A score brought into [-1, 1], where those of naive Bayes are already."""
+    return min(max(score, -1.0), 1.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _oza_vote(book: Array, scores: Array) -> float:
-    total = 0.0
-    for i in range(scores.shape[0]):
-        right, wrong = book[0, i], book[1, i]
-        if right + wrong > 0.0:
-            error = min(max(wrong / (right + wrong), _LEAST_ERROR), 1.0 - _LEAST_ERROR)
-            vote = math.log((1.0 - error) / error)
-            total += vote if scores[i] >= 0.0 else -vote
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _oza_teach(state: BoosterState, work: _Work, square: float, label: int, weight: float) -> None:
-    book, scores, step, facts = state.book, work.scores, work.step, work.facts
-    stats, totals, n_continuous = state.stats, state.totals, state.n_continuous[0]
-    key, row, seen = state.clock[0], state.clock[1], state.seen[0]
+def _oza_vote(book: Array, scores: Array, vote: float) -> float:
+    """Add the members' votes; one logarithm for the product of a group's odds."""
     m = scores.shape[0]
-    bayes = totals.size > 0
+    for start in range(0, m, GROUP):
+        above = below = 1.0
+        for i in range(start, min(start + GROUP, m)):
+            right, wrong = book[0, i], book[1, i]
+            if right + wrong > 0.0:
+                error = min(max(wrong / (right + wrong), _LEAST_ERROR), 1.0 - _LEAST_ERROR)
+                above *= 1.0 - error if scores[i] >= 0.0 else error
+                below *= error if scores[i] >= 0.0 else 1.0 - error
+        vote += math.log(above / below)
+    return vote
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _oza_teach(
+    rule: Rule, state: BoosterState, work: _Work, facts: BayesWork, length: float, label: int, rate: float
+) -> float:
+    book, scores, weights = state.book, work.scores, work.weight
+    key, draw = state.clock[0], state.clock[1] * np.uint64(rule.n_members) + np.uint64(rule.first)
+    half = 0.5 * state.seen[0]
+    bayes = state.totals.size > 0
     sign = 2.0 * label - 1.0
-    rate = weight
-    for i in range(m):
+    for i in range(scores.shape[0]):
         margin = sign * scores[i]
+        right = scores[i] >= 0.0 if label == 1 else scores[i] < 0.0
         if bayes or margin <= 0.0:  # a Perceptron that is right does not move, whatever k is
-            k = poisson(rate, key, row * np.uint64(m) + np.uint64(i))
+            k = poisson(rate, key, draw + np.uint64(i))
             if not bayes:
-                step[i] = sign * min(k, math.floor(-margin / square) + 1.0)  # until it is right
-                scores[i] += step[i] * square
+                k = min(k, math.floor(-margin / length) + 1.0)  # until it is right
+                weights[i] = sign * k
+                scores[i] += weights[i] * length
             elif k > 0.0:
-                scores[i] = bayes_teach(stats, totals, n_continuous, facts, label, k, i)
-        side = 0 if (scores[i] >= 0.0) == (label == 1) else 1
-        book[side, i] += rate
-        rate *= seen / (2.0 * book[side, i])
+                weights[i] = k
+                scores[i] = learned_opinion(state, facts, label, k, i)
+            right = scores[i] >= 0.0 if label == 1 else scores[i] < 0.0
+        if right:
+            book[0, i] += rate
+            rate = rate * half / book[0, i]
+        else:
+            book[1, i] += rate
+            rate = rate * half / book[1, i]
+    return rate
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -86,45 +98,53 @@ def _selected(errors: Array, start: int, pool: int) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gradient_vote(errors: Array, scores: Array, bayes: bool, pool: int) -> float:
-    total = 0.0
+def _gradient_vote(errors: Array, scores: Array, pool: int, vote: float) -> float:
     for start in range(0, scores.shape[0], pool):
-        total += _opinion(scores[_selected(errors, start, pool)], bayes)
+        vote += _cut(scores[_selected(errors, start, pool)])
+    return vote
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gradient_teach(
+    rule: Rule,
+    state: BoosterState,
+    work: _Work,
+    facts: BayesWork,
+    length: float,
+    label: int,
+    weight: float,
+    total: float,
+) -> float:
+    errors, scores, weights = state.book[0], work.scores, work.weight
+    bayes = state.totals.size > 0
+    sign = 2.0 * label - 1.0
+    for start in range(0, scores.shape[0], rule.pool):
+        for i in range(start, start + rule.pool):
+            if sign * scores[i] > 0.0 and not bayes:  # it neither moves nor errs
+                continue
+            w = weight / (1.0 + math.exp(sign * total))
+            if bayes:
+                weights[i] = w
+                scores[i] = learned_opinion(state, facts, label, w, i)
+            else:
+                weights[i] = sign * w
+                scores[i] += weights[i] * length
+            if (scores[i] >= 0.0) != (label == 1):
+                errors[i] += w
+        total += _cut(scores[_selected(errors, start, rule.pool)])
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gradient_teach(state: BoosterState, work: _Work, square: float, label: int, weight: float, pool: int) -> None:
-    errors, scores, step, facts = state.book[0], work.scores, work.step, work.facts
-    stats, totals, n_continuous = state.stats, state.totals, state.n_continuous[0]
-    bayes = totals.size > 0
-    sign = 2.0 * label - 1.0
-    total = 0.0
-    for start in range(0, scores.shape[0], pool):
-        for i in range(start, start + pool):
-            margin = sign * scores[i]
-            if margin > 0.0 and not bayes:  # it neither moves nor errs
-                continue
-            w = weight / (1.0 + math.exp(sign * total))
-            if bayes:
-                scores[i] = bayes_teach(stats, totals, n_continuous, facts, label, w, i)
-            else:
-                step[i] = sign * w
-                scores[i] += step[i] * square
-            if (scores[i] >= 0.0) != (label == 1):
-                errors[i] += w
-        total += _opinion(scores[_selected(errors, start, pool)], bayes)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _smooth_vote(book: Array, opinions: Array, rule: int) -> float:
+def _smooth_vote(rule: Rule, book: Array, opinions: Array, vote: float) -> float:
     m = opinions.shape[0]
-    total = 0.0
-    if rule == SMOOTH:
+    if rule.kind == SMOOTH:
+        share = 1.0 / rule.n_members
         for i in range(m):
-            total += opinions[i]
-        return total / float(m)
-    if rule == SMOOTH_CONVEX:
+            vote += share * opinions[i]
+        return vote
+    total = 0.0
+    if rule.kind == SMOOTH_CONVEX:
         for i in range(m):
             total += book[0, i] * opinions[i]
         return total
@@ -176,28 +196,26 @@ def _project(x: Array) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _smooth_teach(state: BoosterState, work: _Work, label: int, weight: float, gamma: float) -> None:
-    scores, opinions, step = work.scores, work.opinions, work.step
-    bayes = state.totals.size > 0
+def _smooth_teach(rule: Rule, bayes: bool, work: _Work, label: int, weight: float, z: float) -> float:
+    scores, opinions = work.scores, work.opinions
     sign = 2.0 * label - 1.0
-    theta = gamma / (2.0 + gamma)
-    decay = 0.5 * math.log(1.0 - gamma)
-    z = 0.0
+    theta = rule.gamma / (2.0 + rule.gamma)
+    decay = 0.5 * math.log(1.0 - rule.gamma)
     for i in range(scores.shape[0]):
         if bayes or sign * scores[i] <= 0.0:
             w = weight * math.exp(decay * z) if z > 0.0 else weight
-            step[i] = w if bayes else sign * w
+            work.weight[i] = w if bayes else sign * w
         z += sign * opinions[i] - theta
-    if bayes:
-        n_continuous = state.n_continuous[0]
-        bayes_learn(state.stats, state.totals, n_continuous, work.facts, label, step, work.buffer)
+    return z
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def run(
-    rule: int,
+    kind: int,
     gamma: float,
     pool: int,
+    n_members: int,
+    first: int,
     state: BoosterState,
     values: Array,
     columns: NDArray[np.int32],
@@ -205,13 +223,20 @@ def run(
     sparse: bool,
     label: NDArray[np.intp],
     weight: Array,
+    carry: Array,
     votes: Array,
 ) -> None:
-    """Vote on each row, then learn it; a row with NaN, or of no weight, is not learned."""
+    """Vote on each row, then learn it; a row with NaN, or of no weight, is not learned.
+
+    The members may be part of a booster's: ``carry`` and ``votes`` hold what those before them make of each row,
+    and are left with what these make of it.
+    """
+    rule = Rule(kind, gamma, pool, n_members, first)  # as an argument it would take long to look at
     m = state.book.shape[1]
     d = max(state.weights.shape[0] - 1, state.order.shape[0])
     bayes = state.totals.size > 0
-    work = _Work(np.empty(m), np.empty(m), np.empty(m), np.empty((3, d)), np.empty((4, m)))
+    work = _Work(np.empty(m), np.empty(m), np.empty(m))
+    facts = bayes_work(state)
     row = np.zeros(d)
     used = np.empty(d, np.int64)
     x = np.empty(d)
@@ -225,42 +250,50 @@ def run(
                 square += x[n] * x[n]
                 n += 1
         if math.isnan(square):
-            votes[t] = 0.0
             continue
         if bayes:
             row[:] = 0.0
             for p in range(n):
                 row[used[p]] = x[p]
-            look(state, row, work.facts)
-            bayes_scores(state.stats, state.totals, state.n_continuous[0], work.facts, work.scores, work.buffer)
+            look(state, row, facts)
+            bayes_opinions(state, facts, work.scores)
         else:
             perceptron_scores(state.weights, used, x, n, work.scores)
-        if rule == OZA:
-            votes[t] = _oza_vote(state.book, work.scores)
-        elif rule == GRADIENT:
-            votes[t] = _gradient_vote(state.book[0], work.scores, bayes, pool)
+        if rule.kind == OZA:
+            votes[t] = _oza_vote(state.book, work.scores, votes[t])
+        elif rule.kind == GRADIENT:
+            votes[t] = _gradient_vote(state.book[0], work.scores, rule.pool, votes[t])
         else:
             for i in range(m):
-                work.opinions[i] = _opinion(work.scores[i], bayes)
-            votes[t] = _smooth_vote(state.book, work.opinions, rule)
+                work.opinions[i] = _cut(work.scores[i])
+            votes[t] = _smooth_vote(rule, state.book, work.opinions, votes[t])
         if weight[t] == 0.0:
             continue
         state.clock[1] += np.uint64(1)
-        work.step[:] = 0.0
+        step = 1.0 if rule.kind == GRADIENT else 1.0 / math.sqrt(float(state.clock[1]))
+        work.weight[:] = 0.0
         if bayes:
-            notice(state, row, weight[t], work.facts)
+            notice(state, row, weight[t], facts)
         else:
             state.seen[0] += weight[t]
-        if rule == OZA:
-            _oza_teach(state, work, square, label[t], weight[t])
-        elif rule == GRADIENT:
-            _gradient_teach(state, work, square, label[t], weight[t], pool)
+        if rule.kind == OZA or rule.kind == GRADIENT:
+            if bayes:
+                foresee(state, label[t], facts)
+            if rule.kind == OZA:
+                carry[t] = _oza_teach(rule, state, work, facts, step * square, label[t], carry[t])
+            else:
+                carry[t] = _gradient_teach(rule, state, work, facts, step * square, label[t], weight[t], carry[t])
         else:
-            if rule != SMOOTH:
+            if rule.kind != SMOOTH:
                 margin = (2.0 * label[t] - 1.0) * votes[t]
-                if rule != SMOOTH_CONVEX or margin < gamma / (2.0 + gamma):
-                    rate = weight[t] / math.sqrt(float(state.clock[1]))
-                    _smooth_weigh(state.book, work.opinions, rule, label[t], weight[t], rate)
-            _smooth_teach(state, work, label[t], weight[t], gamma)
-        if not bayes:
-            perceptron_step(state.weights, used, x, n, work.step)
+                if rule.kind != SMOOTH_CONVEX or margin < rule.gamma / (2.0 + rule.gamma):
+                    _smooth_weigh(state.book, work.opinions, rule.kind, label[t], weight[t], weight[t] * step)
+            carry[t] = _smooth_teach(rule, bayes, work, label[t], weight[t], carry[t])
+            if bayes:
+                learn_binary(state, label[t], work.weight, facts)
+        if bayes:
+            learn_continuous(state, label[t], work.weight, facts)
+        else:
+            for i in range(m):
+                work.weight[i] *= step
+            perceptron_step(state.weights, used, x, n, work.weight)

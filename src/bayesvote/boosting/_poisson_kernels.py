@@ -8,6 +8,7 @@ from numba import njit
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
+_INVERSE = 1.0 / np.arange(1.0, 129.0)  # of more than are ever tried
 
 
 @njit(cache=True, nogil=True)
@@ -26,21 +27,21 @@ def uniform(key: np.uint64, number: np.uint64, step: int) -> float:
     return (float(bits >> np.uint64(12)) + 0.5) / 4503599627370496.0  # 2 ** 52, so that all values are exact
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def poisson(mean: float, key: np.uint64, number: np.uint64) -> float:
     """Draw from Poisson(mean): by inversion, or for large means by rejection (PTRS; Hoermann 1993)."""
     if not mean < 1e300:  # nothing to choose from so far out, and NaN would never be accepted
         return mean
     if mean < 10.0:
         u = uniform(key, number, 0)
-        k = 0.0
+        k = 0
         mass = math.exp(-mean)
         below = mass
         while u > below and mass > 1e-20:  # further out the sum can no longer reach u
-            k += 1.0
-            mass *= mean / k
+            mass *= mean * _INVERSE[k]
+            k += 1
             below += mass
-        return k
+        return float(k)
     b = 0.931 + 2.53 * math.sqrt(mean)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)

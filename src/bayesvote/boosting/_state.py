@@ -50,6 +50,35 @@ class BoosterState(NamedTuple):
     seen: Array
     clock: NDArray[np.uint64]
 
+    def part(self, first: int, last: int) -> "BoosterState":
+        """Copy the state of one booster's members first to last, and what all members share."""
+        pairs = zip(self._fields, self, strict=True)
+        return BoosterState._make(
+            (array[..., first:last] if name in _OF_MEMBERS else array).copy() for name, array in pairs
+        )
+
+    def put(self, part: "BoosterState", first: int, last: int) -> None:
+        """Take over such a part again."""
+        for name, own, array in zip(self._fields, self, part, strict=True):
+            (own[..., first:last] if name in _OF_MEMBERS else own)[...] = array
+
+
+# Fields whose last axis runs over the members.
+_OF_MEMBERS = ("weights", "totals", "stats", "book")
 
 # The boosters by number, as the kernels know them.
 OZA, GRADIENT, SMOOTH, SMOOTH_EXPERT, SMOOTH_CONVEX = range(5)
+
+
+# Members whose votes are taken together; a booster is only ever divided between such groups.
+GROUP = 16
+
+
+class Rule(NamedTuple):
+    """How a booster works: what its kernels need to know of it, and which of its members they have."""
+
+    kind: int
+    gamma: float = 0.0
+    pool: int = 1  # members per selector
+    n_members: int = 0
+    first: int = 0  # of the members at hand

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesvote._checks import Array, whole
 from bayesvote.boosting._booster import Booster
-from bayesvote.boosting._state import GRADIENT
+from bayesvote.boosting._state import GRADIENT, Rule
 
 
 @dataclass
@@ -35,14 +35,14 @@ class OGBoost(Booster):
 
     pool: int = 1
 
-    def _rule(self) -> tuple[int, float, int]:
+    def _rule(self) -> Rule:
         whole("OGBoost", "pool", self.pool)
         if self.pool > 1 and self.member == "naive_bayes":
             raise ValueError(
                 f"OGBoost: pool must be 1 with naive Bayes members, which start equal and learn the same, "
                 f"got {self.pool}. Raise n_members instead."
             )
-        return GRADIENT, 0.0, self.pool
+        return Rule(GRADIENT, pool=self.pool)
 
     def _book(self, n_boosters: int) -> Array:
         return np.zeros((n_boosters, 1, self.n_members * self.pool))

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesvote._checks import Array, one_of, positive
 from bayesvote.boosting._booster import Booster
-from bayesvote.boosting._state import SMOOTH, SMOOTH_CONVEX, SMOOTH_EXPERT
+from bayesvote.boosting._state import SMOOTH, SMOOTH_CONVEX, SMOOTH_EXPERT, Rule
 
 _VARIANTS = {"uniform": SMOOTH, "expert": SMOOTH_EXPERT, "convex": SMOOTH_CONVEX}
 
@@ -50,12 +50,12 @@ class OSBoost(Booster):
     gamma: float = 0.1
     variant: str = "uniform"
 
-    def _rule(self) -> tuple[int, float, int]:
+    def _rule(self) -> Rule:
         one_of("OSBoost", "variant", self.variant, _VARIANTS)
         positive("OSBoost", "gamma", self.gamma)
         if self.gamma >= 1:
             raise ValueError(f"OSBoost: gamma must be below 1, got {self.gamma!r}.")
-        return _VARIANTS[self.variant], float(self.gamma), 1
+        return Rule(_VARIANTS[self.variant], gamma=float(self.gamma))
 
     def _book(self, n_boosters: int) -> Array:
         start = 1.0 / self.n_members if self.variant == "convex" else 0.0

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesvote._checks import Array
 from bayesvote.boosting._booster import Booster
-from bayesvote.boosting._state import OZA
+from bayesvote.boosting._state import OZA, Rule
 
 
 @dataclass
@@ -41,8 +41,8 @@ class OzaBoost(Booster):
     True
     """
 
-    def _rule(self) -> tuple[int, float, int]:
-        return OZA, 0.0, 1
+    def _rule(self) -> Rule:
+        return Rule(OZA)
 
     def _book(self, n_boosters: int) -> Array:
         return np.zeros((n_boosters, 2, self.n_members))
