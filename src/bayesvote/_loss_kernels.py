@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 from numba import njit
 
 from bayesvote._checks import Array
 
+_SMALLEST = float(np.finfo(np.float64).tiny)
 RAMP, LOGISTIC, HINGE, ZERO_ONE = 0, 1, 2, 3
 
 
@@ -18,10 +20,10 @@ def ramp(z: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def logistic(z: float, smallest: float) -> float:
+def logistic(z: float) -> float:
     """See losses.logistic."""
     g = (0.0 if z > 0.0 else -z) + math.log1p(math.exp(-abs(z)))
-    return smallest if g < smallest else g
+    return _SMALLEST if g < _SMALLEST else g
 
 
 @njit(cache=True, nogil=True)
@@ -37,25 +39,25 @@ def zero_one(z: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def losses_of(kind: int, scores: Array, sign: float, smallest: float, out: Array) -> None:
-    """Losses of one row's margins, sign times its scores."""
+def of_both(kind: int, scores: Array, out: Array) -> None:
+    """Losses (2, m) of both labels for a row of scores."""
+    m = np.uint64(scores.size)
     if kind == RAMP:
-        for i in range(scores.size):
-            out[i] = ramp(sign * scores[i])
+        for i in range(m):
+            out[0, i], out[1, i] = ramp(-scores[i]), ramp(scores[i])
     elif kind == LOGISTIC:
-        for i in range(scores.size):
-            out[i] = logistic(sign * scores[i], smallest)
+        for i in range(m):
+            out[0, i], out[1, i] = logistic(-scores[i]), logistic(scores[i])
     elif kind == HINGE:
-        for i in range(scores.size):
-            out[i] = hinge(sign * scores[i])
+        for i in range(m):
+            out[0, i], out[1, i] = hinge(-scores[i]), hinge(scores[i])
     else:
-        for i in range(scores.size):
-            out[i] = zero_one(sign * scores[i])
+        for i in range(m):
+            out[0, i], out[1, i] = zero_one(-scores[i]), zero_one(scores[i])
 
 
 @njit(cache=True, nogil=True)
-def two_classes(kind: int, scores: Array, smallest: float, out: Array) -> None:
+def two_classes(kind: int, scores: Array, out: Array) -> None:
     """Losses (n, 2, m) of both labels for scores (n, m)."""
     for t in range(len(scores)):
-        losses_of(kind, scores[t], -1.0, smallest, out[t, 0])
-        losses_of(kind, scores[t], 1.0, smallest, out[t, 1])
+        of_both(kind, scores[t], out[t])

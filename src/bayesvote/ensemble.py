@@ -97,21 +97,24 @@ class Ensemble:
         who = "Ensemble.decide_then_learn"
         self._started(who)
         rows, labels, w = check_labelled(who, X, y, sample_weight, self.n_features, self.n_classes)
-        self.weighter.check_room(self.state, rows.n)
+        self.weighter.check_room(self.state, int(np.count_nonzero(w)))
         if isinstance(self.bank, EstimatorBank | Union):
             self.bank.check_weights(w)
+        if 0 < rows.n <= CHUNK:
+            scores = self.bank.scores_then_learn(rows, labels, w)
+            out, self.state = self.weighter.advance_scores(self.state, self.loss, scores, labels, w)
+            return out
         out = np.empty((rows.n, self.n_classes))
         parts = [slice(start, min(start + CHUNK, rows.n)) for start in range(0, rows.n, CHUNK)]
 
-        def scores(part: slice) -> Array:
+        def scored(part: slice) -> Array:
             return self.bank.scores_then_learn(rows.part(part.start, part.stop), labels[part], w[part])
 
         # Members do not know the weights: while one chunk is weighed, the next is scored and learned.
-        current = scores(parts[0]) if parts else np.empty(0)
+        current = scored(parts[0]) if parts else np.empty(0)
         for k, part in enumerate(parts):
-            job = ahead(partial(scores, parts[k + 1])) if k + 1 < len(parts) else None
-            G = losses.of_labels(self.loss, current)
-            out[part], self.state = self.weighter.advance(self.state, G, labels[part], w[part])
+            job = ahead(partial(scored, parts[k + 1])) if k + 1 < len(parts) else None
+            out[part], self.state = self.weighter.advance_scores(self.state, self.loss, current, labels[part], w[part])
             current = job.result() if job else current
         return out
 

@@ -71,6 +71,11 @@ def get(loss: str | Loss) -> Loss:
     return LOSSES[loss]
 
 
+def kernel(loss: str | Loss) -> int | None:
+    """Give the number by which the kernels know a loss; None for a function."""
+    return _KINDS.get(loss) if isinstance(loss, str) else None
+
+
 def margins(scores: Array) -> Array:
     """Margin of every label: (n, K, m) from scores (n, m) for two classes or (n, m, K) for K.
 
@@ -93,11 +98,11 @@ def of_labels(loss: str | Loss, scores: Array) -> Array:
     array([[[0.75,  nan],
             [0.25,  nan]]])
     """
-    kind = _KINDS.get(loss) if isinstance(loss, str) else None
+    kind = kernel(loss)
     if kind is None or scores.ndim != 2:
         return get(loss)(margins(scores))
     from bayesvote._loss_kernels import two_classes
 
     out = np.empty((len(scores), 2, scores.shape[1]))
-    two_classes(kind, np.ascontiguousarray(scores, dtype=np.float64), SMALLEST, out)
+    two_classes(kind, np.ascontiguousarray(scores, dtype=np.float64), out)
     return out

@@ -197,6 +197,30 @@ def test_a_third_value_makes_a_feature_gaussian() -> None:
     assert arrays(bank)["shown"][2] == [3]
 
 
+@pytest.mark.parametrize("n_values", [1, 2, 3])
+def test_the_statistics_are_those_of_the_rows(n_values: int) -> None:
+    """Binary features keep counts only, from which their means and sums of squares are made."""
+    rng = np.random.default_rng(14)
+    x, y, w = rng.choice([5.0, -2.0, 3.5][:n_values], 80), rng.integers(2, size=80), rng.random(80)
+    bank = NaiveBayesBank(n_members=1, max_features=None).start(1)
+    bank.scores_then_learn(x[:, np.newaxis], y, w)
+    count, mean, scatter, other = arrays(bank)["statistics"][:, :, 0]
+    for k in range(2):
+        mine, weight = x[y == k], w[y == k]
+        middle = np.average(mine, weights=weight)
+        expected = [weight.sum(), middle, weight @ (mine - middle) ** 2, weight[mine != x[0]].sum()]
+        np.testing.assert_allclose([count[k], mean[k], scatter[k], other[k]], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_a_third_value_that_is_not_learned_is_gaussian_for_its_row_only() -> None:
+    bank = NaiveBayesBank(n_members=1, max_features=None).start(1)
+    bank.scores_then_learn([[0.0], [1.0], [0.0], [1.0]], [0, 1, 0, 0])
+    rows = [[1.0], [0.5], [1.0], [0.5], [0.5], [0.0]]
+    alone = np.concatenate([bank.scores([row]) for row in rows])
+    np.testing.assert_array_equal(bank.scores(rows), alone)
+    assert alone[0] == alone[2] != alone[1]
+
+
 def test_rows_of_weight_zero_are_scored_and_not_learned() -> None:
     X, y, _ = make_rows(20, 2, seed=12)
     bank = NaiveBayesBank(n_members=3).start(9, rng=0)

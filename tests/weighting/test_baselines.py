@@ -56,3 +56,12 @@ def test_voting_learns_nothing() -> None:
     state = weighter.init(3)
     assert np.array_equal(weighter.mean(weighter.update(state, rows())), weighter.mean(state))
     assert weighter.merge(state, state) is state
+
+
+def test_rows_that_are_not_learned_use_up_no_horizon() -> None:
+    weighter = SAG(horizon=2)
+    g = np.array([[0.1, 0.9], [0.3, 0.7], [0.2, 0.8]])
+    state = weighter.update(weighter.init(2), g, [1.0, 0.0, 1.0])
+    assert np.array_equal(weighter.mean(state), weighter.mean(weighter.update(weighter.init(2), g[[0, 2]])))
+    with pytest.raises(ValueError, match="must not be longer than horizon=2 rows, got 3"):
+        weighter.update(state, g[:1])

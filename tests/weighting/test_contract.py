@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from bayesvote._checks import Array
+from bayesvote.losses import of_labels, ramp
 from bayesvote.weighting import (
     SAG,
     SGD,
@@ -332,3 +333,20 @@ def test_algorithm_1_says_when_the_posterior_does_not_fit() -> None:
     broken = NumericalPosterior(lambda weight, g: np.where(weight > 10, np.inf, weight) * g, identity)
     with pytest.raises(ValueError, match="loss must be finite on the support"):
         broken.update(broken.init(1), [0.5])
+
+
+@pytest.mark.parametrize("weighter", [GammaRate(), GammaRate(forgetting=0.9), SGD(), JointGaussian()], ids=name)
+@pytest.mark.parametrize("loss", ["ramp", "logistic", "hinge", "zero_one", ramp])
+@pytest.mark.parametrize("abstain", [0.0, 0.1])
+def test_from_scores_is_from_their_losses_bit_for_bit(weighter: Weighter[Any], loss: Any, abstain: float) -> None:
+    rng = np.random.default_rng(3)
+    scores, y = rng.normal(size=(50, 5)), rng.integers(0, 2, 50)
+    scores[30:][rng.random((20, 5)) < abstain] = np.nan  # a common count at first, and then not
+    w = rng.choice([0.0, 0.5, 1.0], 50)
+    out, after = weighter.advance(weighter.init(5), of_labels(loss, scores), y, w)
+    state, parts = weighter.init(5), []
+    for a, b in ((0, 20), (20, 40), (40, 50)):
+        part, state = weighter.advance_scores(state, loss, scores[a:b], y[a:b], w[a:b])
+        parts.append(part)
+    assert np.array_equal(np.concatenate(parts), out)
+    assert same(state, after)

@@ -1,7 +1,8 @@
 """Naive Bayes kernels: the evidence of each feature from shared statistics, then its sum per member.
 
-The first runs row by row over a range of features, the second over a range of rows. Many short loops with unsigned
-indices, few arrays and no branches: such the compiler vectorises.
+The first runs row by row over a range of features, the second over a range of rows. Gaussian features and binary ones,
+which cost far less, are kept apart. Many short loops with unsigned indices, few arrays and no branches: such the
+compiler vectorises.
 """
 
 import numpy as np
@@ -11,16 +12,14 @@ from bayesvote._checks import Array, Labels
 from bayesvote.members._perceptron_kernels import (
     BLOCK,
     Features,
+    Places,
     abstain,
-    add_own_product,
-    add_product,
     transpose,
 )
+from bayesvote.members._vectors import product_32
 
 # Kinds of features by the values seen: none, one, two, more (or declared Gaussian).
 NOTHING, ONE, TWO, MANY = 0.0, 1.0, 2.0, 3.0
-# Evidence of a value: none, that of a binary feature's first or other value, or Gaussian.
-_NONE, _FIRST, _OTHER, _GAUSS = 0.0, 1.0, 2.0, 3.0
 # Features are worked on in so many at a time, as the compiler does: a rest would be slow.
 _LANES = 16
 # Squared distances in variances above this are as good as certain; larger ones could overflow.
@@ -104,72 +103,66 @@ def gaussians(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def bernoulli(count: Array, other: Array, c: int, extra: float, p_first: Array, p_other: Array) -> None:
-    """Probabilities of a binary feature's two values in class c, ``extra`` rows added to each."""
-    for j in range(np.uint64(count.shape[1])):
-        p_other[c, j] = (other[c, j] + extra) / (count[c, j] + 2.0 * extra)
-    for j in range(np.uint64(count.shape[1])):
-        p_first[c, j] = (count[c, j] - other[c, j] + extra) / (count[c, j] + 2.0 * extra)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sort_out(x: Array, first: Array, second: Array, kind: Array, spread: Array, case: Array) -> None:
-    """Tell which evidence each value gives; a third value makes a binary feature Gaussian on the spot."""
-    for j in range(np.uint64(len(x))):
-        old = (x[j] == first[j]) | (x[j] == second[j]) | (kind[j] == ONE)
-        binary = _FIRST if x[j] == first[j] else _OTHER
-        gauss = _GAUSS if spread[j] > _LEAST else _NONE
-        seen = binary if (kind[j] != MANY) & old else gauss
-        case[j] = seen if (x[j] == x[j]) & (kind[j] != NOTHING) else _NONE
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def ratios(
-    x: Array, case: Array, mu: Array, var: Array, p_first: Array, p_other: Array, k: int, room: Array, out: Array
-) -> None:
-    """Log-likelihood ratios of class k to class 0, feature by feature, into out."""
+def gaussian_ratios(x: Array, spread: Array, mu: Array, var: Array, k: int, room: Array, out: Array) -> None:
+    """Log-likelihood ratios of class k to class 0 for Gaussian features; none where x is missing or nothing spread."""
     width = np.uint64(len(x))
     for j in range(width):
-        binary = p_first[k, j] / p_first[0, j] if case[j] == _FIRST else p_other[k, j] / p_other[0, j]
-        ratio = var[0, j] / var[k, j] if case[j] == _GAUSS else binary
-        out[j] = ratio if case[j] != _NONE else 1.0
+        out[j] = var[0, j] / var[k, j] if spread[j] > _LEAST else 1.0
     log_all(out, room)
     for j in range(width):
         near = min((x[j] - mu[0, j]) ** 2 / var[0, j], _FARTHEST)
         far = min((x[j] - mu[k, j]) ** 2 / var[k, j], _FARTHEST)
-        out[j] = 0.5 * (out[j] + (near - far)) if case[j] == _GAUSS else out[j]
+        out[j] = 0.5 * (out[j] + (near - far)) if (x[j] == x[j]) & (spread[j] > _LEAST) else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bernoulli_ratios(
+    x: Array, first: Array, count: Array, other: Array, k: int, extra: float, room: Array, out: Array
+) -> None:
+    """Log-likelihood ratios of class k to class 0 for binary features, ``extra`` rows added to each value."""
+    for j in range(np.uint64(len(x))):
+        mine = other[k, j] if x[j] != first[j] else count[k, j] - other[k, j]
+        base = other[0, j] if x[j] != first[j] else count[0, j] - other[0, j]
+        ratio = (mine + extra) * (count[0, j] + 2.0 * extra) / ((base + extra) * (count[k, j] + 2.0 * extra))
+        out[j] = ratio if x[j] == x[j] else 1.0
+    log_all(out, room)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def news(x: Array, first: Array, second: Array) -> int:
+    """How many values are neither missing nor one of the two shown."""
+    found = 0
+    for j in range(np.uint64(len(x))):
+        found += 0 if (x[j] == first[j]) | (x[j] == second[j]) | (x[j] != x[j]) else 1
+    return found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn_kinds(x: Array, first: Array, second: Array, kind: Array) -> None:
-    """Take note of the values shown, up to the third."""
-    news = 0
-    for j in range(np.uint64(len(x))):
-        old = (kind[j] == MANY) | (x[j] == first[j]) | (x[j] == second[j]) | (x[j] != x[j])
-        news += 0 if old else 1
-    if news == 0:
-        return
+    """Take note of the first and the second value shown."""
     for j in range(len(x)):
-        if kind[j] == MANY or x[j] == first[j] or x[j] == second[j] or np.isnan(x[j]):
+        if x[j] == first[j] or x[j] == second[j] or np.isnan(x[j]):
             continue
         if kind[j] == NOTHING:
             first[j] = x[j]
-        elif kind[j] == ONE:
+        else:
             second[j] = x[j]
         kind[j] += 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def learn(
-    x: Array, c: int, weight: float, first: Array, count: Array, mean: Array, scatter: Array, other: Array
-) -> None:
-    """Add a row to the statistics of class c (West 1979); missing values add nothing."""
-    width = np.uint64(len(x))
-    for j in range(width):
+def learn_counts(x: Array, c: int, weight: float, first: Array, count: Array, other: Array) -> None:
+    """Count a row of class c; missing values add nothing."""
+    for j in range(np.uint64(len(x))):
         count[c, j] += weight if x[j] == x[j] else 0.0
-    for j in range(width):
+    for j in range(np.uint64(len(x))):
         other[c, j] += weight if (x[j] == x[j]) & (x[j] != first[j]) else 0.0
-    for j in range(width):
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def learn_moments(x: Array, c: int, weight: float, count: Array, mean: Array, scatter: Array) -> None:
+    """Add a row of class c, counted already, to the means and sums of squares (West 1979)."""
+    for j in range(np.uint64(len(x))):
         far = x[j] - mean[c, j] if x[j] == x[j] else 0.0
         step = weight * far / count[c, j] if x[j] == x[j] else 0.0
         scatter[c, j] += weight * far * (far - step)
@@ -177,11 +170,118 @@ def learn(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def move(source: Array, at: int, target: Array, to: int, n: int) -> None:
-    """Copy n features of each row."""
+def moments_of_two(statistics: Array, shown: Array, j: int) -> None:
+    """Means and sums of squares of a feature with at most two values, from their counts."""
+    for k in range(statistics.shape[1]):
+        n, others = statistics[0, k, j], statistics[3, k, j]
+        apart = shown[1, j] - shown[0, j] if others > 0.0 else 0.0
+        statistics[1, k, j] = shown[0, j] + apart * (others / n) if n > 0.0 else 0.0
+        statistics[2, k, j] = apart * apart * (others * ((n - others) / n)) if n > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take(source: Array, places: Places) -> Array:
+    """Some features of each row, and zeros up to whole lanes."""
+    out = np.zeros((len(source), -(-len(places) // _LANES) * _LANES))
     for k in range(len(source)):
-        for j in range(n):
-            target[k, to + j] = source[k, at + j]
+        for i in range(len(places)):
+            out[k, i] = source[k, places[i]]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def put(source: Array, places: Places, target: Array) -> None:
+    """Put back what `take` took."""
+    for k in range(len(source)):
+        for i in range(len(places)):
+            target[k, places[i]] = source[k, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take_values(X: Array, t: int, places: Places, declared: Array, x: Array) -> None:
+    """Take some features of a row; of those declared Bernoulli, whether they are above 0."""
+    for i in range(np.uint64(len(places))):
+        v = X[t, places[i]]
+        x[i] = (1.0 if v > 0.0 else 0.0) if (declared[i] > 0.0) & (v == v) else v
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def divide(X: Array, start: int, shown: Array, lo: int, hi: int) -> tuple[Places, Places, Places]:
+    """Features from lo to hi that are Gaussian, those among them since this row's third value, and binary ones."""
+    kind = shown[2, lo:hi]
+    x = X[start, lo:hi]
+    third = (kind == TWO) & (shown[3, lo:hi] == 0.0) & (x == x) & (x != shown[0, lo:hi]) & (x != shown[1, lo:hi])
+    many = third | (kind == MANY)
+    first = np.uint64(lo)
+    return (
+        np.nonzero(many)[0].astype(np.uint64) + first,
+        np.nonzero(third)[0].astype(np.uint64) + first,
+        np.nonzero(~many)[0].astype(np.uint64) + first,
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh_some(
+    X: Array,
+    y: Labels,
+    weight: Array,
+    statistics: Array,
+    shown: Array,
+    rows: float,
+    extra: float,
+    lo: int,
+    hi: int,
+    start: int,
+    out: Array,
+) -> int:
+    """Do what `weigh` does from one row on up to the next that shows a binary feature's new value, and return that."""
+    many, third, few = divide(X, start, shown, lo, hi)
+    shown_many, shown_few = take(shown, many), take(shown, few)
+    count, mean, scatter = take(statistics[0], many), take(statistics[1], many), take(statistics[2], many)
+    other, count_few, other_few = take(statistics[3], many), take(statistics[0], few), take(statistics[3], few)
+    n_classes, width = count.shape
+    room = np.zeros((6 + 2 * n_classes, width))
+    x, spare, result, n, middle, spread = room[0], room[1], room[2], room[3], room[4], room[5]
+    mu, var = room[6 : 6 + n_classes], room[6 + n_classes :]
+    room_few = np.zeros((3, count_few.shape[1]))
+    x_few, spare_few, result_few = room_few[0], room_few[1], room_few[2]
+    pool(count, mean, scatter, n, middle, spread)
+    gaussians(count, mean, scatter, n, middle, spread, rows, mu, var)
+    for_now = len(third) > 0  # until this row is learned, if it is
+    t = start
+    while t < len(X):
+        take_values(X, t, many, shown_many[3], x)
+        take_values(X, t, few, shown_few[3], x_few)
+        if t > start and (for_now or news(x_few, shown_few[0], shown_few[1])):
+            break
+        for k in range(1, n_classes):
+            gaussian_ratios(x, spread, mu, var, k, spare, result)
+            put(room[2:3], many, out[k - 1, t : t + 1])
+            bernoulli_ratios(x_few, shown_few[0], count_few, other_few, k, extra, spare_few, result_few)
+            put(room_few[2:3], few, out[k - 1, t : t + 1])
+        if len(y) and weight[t] != 0.0:
+            if t == start:
+                for_now = False
+                shown_many[2, : len(many)] = MANY
+                learn_kinds(x_few, shown_few[0], shown_few[1], shown_few[2])
+            learn_counts(x_few, y[t], weight[t], shown_few[0], count_few, other_few)
+            learn_counts(x, y[t], weight[t], shown_many[0], count, other)
+            learn_moments(x, y[t], weight[t], count, mean, scatter)
+            pool(count, mean, scatter, n, middle, spread)
+            gaussians(count, mean, scatter, n, middle, spread, rows, mu, var)
+        t += 1
+    if len(y):
+        put(shown_many, many, shown)
+        put(shown_few, few, shown)
+        put(count, many, statistics[0])
+        put(mean, many, statistics[1])
+        put(scatter, many, statistics[2])
+        put(other, many, statistics[3])
+        put(count_few, few, statistics[0])
+        put(other_few, few, statistics[3])
+        for j in few:
+            moments_of_two(statistics, shown, j)
+    return t
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -204,46 +304,15 @@ def weigh(
     ``prior[k - 1, t]`` and ``out[k - 1, t]`` are the log-ratios of class k to class 0, of the classes and of each
     feature's value. The share that holds feature 0 does the classes.
     """
-    n_classes, last = len(total), hi - lo
-    width = -(-last // _LANES) * _LANES
-    mine = np.zeros((8, n_classes, width))
-    count, mean, scatter, other = mine[0], mine[1], mine[2], mine[3]
-    mu, var, p_first, p_other = mine[4], mine[5], mine[6], mine[7]
-    for s in range(4):
-        move(statistics[s], lo, mine[s], 0, last)
-    values = np.full((4, width), MANY)
-    move(shown, lo, values, 0, last)
-    first, second, kind, declared = values[0], values[1], values[2], values[3]
-    room = np.zeros((7, width))
-    x, case, spare, result, n, middle, spread = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
-    pool(count, mean, scatter, n, middle, spread)
-    gaussians(count, mean, scatter, n, middle, spread, rows, mu, var)
-    for k in range(n_classes):
-        bernoulli(count, other, k, extra, p_first, p_other)
-    for t in range(len(X)):
-        for j in range(np.uint64(last)):
-            v = X[t, np.uint64(lo) + j]
-            x[j] = (1.0 if v > 0.0 else 0.0) if (declared[j] > 0.0) & (v == v) else v
-        sort_out(x, first, second, kind, spread, case)
-        for k in range(1, n_classes):
-            ratios(x, case, mu, var, p_first, p_other, k, spare, result)
-            for j in range(np.uint64(last)):
-                out[k - 1, t, np.uint64(lo) + j] = result[j]
-            if lo == 0:
+    if lo == 0:
+        for t in range(len(X)):
+            for k in range(1, len(total)):
                 prior[k - 1, t] = np.log((total[k] + 1.0) / (total[0] + 1.0))
-        if len(y) == 0 or weight[t] == 0.0:
-            continue
-        learn_kinds(x, first, second, kind)
-        learn(x, y[t], weight[t], first, count, mean, scatter, other)
-        bernoulli(count, other, y[t], extra, p_first, p_other)
-        pool(count, mean, scatter, n, middle, spread)
-        gaussians(count, mean, scatter, n, middle, spread, rows, mu, var)
-        if lo == 0:
-            total[y[t]] += weight[t]
-    if len(y):
-        for s in range(4):
-            move(mine[s], 0, statistics[s], lo, last)
-        move(values, 0, shown, lo, last)
+            if len(y):
+                total[y[t]] += weight[t]
+    t = 0
+    while t < len(X):
+        t = weigh_some(X, y, weight, statistics, shown, rows, extra, lo, hi, t, out)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -258,27 +327,24 @@ def add_up(
     last: int,
     out: Array,
 ) -> None:
-    """Sum the log-ratios per member, rows start to last; ``out[k]`` is (rows, members).
-
-    Whole blocks of rows go feature by feature of a member's own, the rest row by row: the bits are the same.
-    """
+    """Sum the log-ratios per member, rows start to last; ``out[k]`` is (rows, members). The lanes are rows."""
     d, m = uses.shape
     columns = np.arange(d).astype(np.int32)
-    X = np.empty((d, BLOCK))
-    total = np.empty(BLOCK)
-    left = last - (last - start) % BLOCK
+    size, lanes = np.uint64(own.shape[1]), np.uint64(BLOCK)
+    ones, features = np.ones(size), own.reshape(-1)
+    X = np.zeros((d, BLOCK))
+    flat = X.reshape(-1)
+    first, total = np.zeros(BLOCK), np.empty(BLOCK)
     for k in range(len(ratio)):
         values = ratio[k].reshape(-1)
-        for t in range(start, left, BLOCK):
-            transpose(values, t * d, BLOCK, d, X)
-            for i in range(m):
-                total[:] = prior[k, t : t + BLOCK]
-                add_own_product(X, own, i, uses, i, BLOCK, total)
-                for r in range(BLOCK):
-                    out[k, t + r, i] = total[r]
-        for t in range(left, last):
-            out[k, t, :] = prior[k, t]
-            add_product(values, columns, t * d, (t + 1) * d, 0, uses, out[k], t, 0)
+        for t in range(start, last, BLOCK):
+            n = min(BLOCK, last - t)
+            transpose(values, t * d, n, d, X)
+            first[:n] = prior[k, t : t + n]
+            for i in range(np.uint64(m)):
+                product_32(ones, np.uint64(0), features, i * size, size, flat, lanes, first, total, np.uint64(0))
+                for r in range(np.uint64(n)):
+                    out[k, np.uint64(t) + r, i] = total[r]
         if has_nan:
             for t in range(start, last):
                 abstain(given.reshape(-1), columns, t * d, (t + 1) * d, 0, uses, out[k, t])

@@ -5,60 +5,21 @@ and rows, chunks and threads cut anywhere, without changing a bit. Indices are u
 taken in loops, for the compiler to vectorise them.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels
+from bayesvote.members._vectors import Columns, Index, Mask, product, product_32, teach_sparse
 
-Columns = NDArray[np.int32]
 Starts = NDArray[np.int64]
 Features = NDArray[np.uint32]
 Places = NDArray[np.uint64]
-Mask = NDArray[np.uint8] | Array
 
-# Rows taken together where none is learned: enough to vectorise over, few enough to stay in the nearest cache.
-BLOCK = 64
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_product(
-    values: Array,
-    columns: Columns,
-    a: int,
-    e: int,
-    f: int,
-    W: Array,
-    out: Array,
-    t: int,
-    at: int,
-) -> None:
-    """Add x W to ``out[t, at:]``; eight features at a time, added one by one."""
-    first = np.uint64(at)
-    n = np.uint64(W.shape[1])
-    eights = e - a - (e - a) % 8
-    for p in range(0, eights, 8):
-        v, k = a + p, f + p
-        x0, x1, x2, x3 = values[v], values[v + 1], values[v + 2], values[v + 3]
-        x4, x5, x6, x7 = values[v + 4], values[v + 5], values[v + 6], values[v + 7]
-        j0, j1, j2, j3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
-        j4, j5, j6, j7 = columns[k + 4], columns[k + 5], columns[k + 6], columns[k + 7]
-        for c in range(n):
-            s = (((out[t, first + c] + x0 * W[j0, c]) + x1 * W[j1, c]) + x2 * W[j2, c]) + x3 * W[j3, c]
-            out[t, first + c] = (((s + x4 * W[j4, c]) + x5 * W[j5, c]) + x6 * W[j6, c]) + x7 * W[j7, c]
-    fours = e - a - (e - a) % 4
-    for p in range(eights, fours, 4):
-        v, k = a + p, f + p
-        x0, x1, x2, x3 = values[v], values[v + 1], values[v + 2], values[v + 3]
-        j0, j1, j2, j3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
-        for c in range(n):
-            s = ((out[t, first + c] + x0 * W[j0, c]) + x1 * W[j1, c]) + x2 * W[j2, c]
-            out[t, first + c] = s + x3 * W[j3, c]
-    for p in range(fours, e - a):
-        x = values[a + p]
-        j = columns[f + p]
-        for c in range(n):
-            out[t, first + c] += x * W[j, c]
+# Rows taken together where none is learned, as many as a vector has lanes.
+BLOCK = 32
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -71,28 +32,14 @@ def transpose(values: Array, start: int, n: int, width: int, X: Array) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def add_own_product(X: Array, own: Features, member: int, W: Array, c: int, n: int, out: Array) -> None:
-    """Add column c of W times the member's own features to out, for n rows that are transposed in X.
-
-    The inner loop runs over rows, so only the features the member sees cost anything. Bit for bit the sums of
-    `add_product`: what is left out there adds zero.
-    """
-    rows = np.uint64(n)
-    size = own.shape[1]
-    whole = size - size % 8
-    for q in range(0, whole, 8):
-        j0, j1, j2, j3 = own[member, q], own[member, q + 1], own[member, q + 2], own[member, q + 3]
-        j4, j5, j6, j7 = own[member, q + 4], own[member, q + 5], own[member, q + 6], own[member, q + 7]
-        w0, w1, w2, w3 = W[j0, c], W[j1, c], W[j2, c], W[j3, c]
-        w4, w5, w6, w7 = W[j4, c], W[j5, c], W[j6, c], W[j7, c]
-        for r in range(rows):
-            s = (((out[r] + X[j0, r] * w0) + X[j1, r] * w1) + X[j2, r] * w2) + X[j3, r] * w3
-            out[r] = (((s + X[j4, r] * w4) + X[j5, r] * w5) + X[j6, r] * w6) + X[j7, r] * w7
-    for q in range(whole, size):
-        j = own[member, q]
-        w = W[j, c]
-        for r in range(rows):
-            out[r] += X[j, r] * w
+def own_weights(W: Array, own: Features) -> Array:
+    """Weights (scores, k) of the features that each member sees."""
+    per = W.shape[1] // len(own)
+    out = np.empty((W.shape[1], own.shape[1]))
+    for c in range(len(out)):
+        for q in range(out.shape[1]):
+            out[c, q] = W[own[c // per, q], c]
+    return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -101,55 +48,42 @@ def find_steps(raw: Array, label: int, weight: float, per: int, steps: Array) ->
     if per == 1:
         sign = 1.0 if label == 1 else -1.0
         for c in range(np.uint64(len(steps))):
-            steps[c] = sign * weight if sign * raw[0, c] <= 0.0 else 0.0
+            steps[c] = sign * weight if sign * raw[c] <= 0.0 else 0.0
         return
     steps[:] = 0.0
     for start in range(0, len(steps), per):
         right = start + label
         rival = start if label else start + 1
         for c in range(start, start + per):
-            if c != right and raw[0, c] > raw[0, rival]:
+            if c != right and raw[c] > raw[rival]:
                 rival = c
-        if raw[0, right] <= raw[0, rival]:
+        if raw[right] <= raw[rival]:
             steps[right], steps[rival] = weight, -weight
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def teach_sparse(values: Array, columns: Columns, a: int, e: int, uses: Mask, steps: Array, W: Array) -> None:
-    """Add step times x to the weights of all scores, value by value."""
-    for p in range(a, e):
-        x = values[p]
-        j = columns[p]
-        for c in range(np.uint64(len(steps))):
-            W[j, c] += x * (steps[c] * uses[j, c])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def teach_dense(
-    values: Array, a: int, own: Features, steps: Array, places: Places, W: Array, W_past: Array, age: Array
+    values: Array, a: Index, own: Features, steps: Array, wrong: Places, W: Array, W_past: Array, age: Array
 ) -> None:
     """Add step times x to the weights of the mistaken scores, by the features that each member sees."""
     found = 0
-    for c in range(np.uint64(len(steps))):
+    for c in range(np.uint64(len(age))):
         # Written always and counted only when wrong: a branch here would be guessed wrongly too often.
-        places[found] = c
+        wrong[found] = c
         found += steps[c] != 0.0
-    per = np.uint64(len(steps) // len(own))
-    start = np.uint64(a)
+    per = np.uint64(len(age) // len(own))
     for r in range(found):
-        c = places[r]
+        c = wrong[r]
         member = c if per == 1 else c // per
         step = steps[c]
-        if len(W_past) == 0:
+        for q in range(np.uint64(own.shape[1])):
+            j = own[member, q]
+            W[j, c] += step * values[a + j]
+        if len(W_past):
+            step *= age[c]
             for q in range(np.uint64(own.shape[1])):
                 j = own[member, q]
-                W[j, c] += step * values[start + j]
-        else:
-            past = step * age[c]
-            for q in range(np.uint64(own.shape[1])):
-                j = own[member, q]
-                W[j, c] += step * values[start + j]
-                W_past[j, c] += past * values[start + j]
+                W_past[j, c] += step * values[a + j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -165,7 +99,9 @@ def compress(X: Array, values: Array, columns: Columns, starts: Starts) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def abstain(given: Array, columns: Columns, a: int, e: int, f: int, uses: Mask, row: Array) -> None:
+def abstain(
+    given: Array, columns: Columns, a: int | Index, e: int | Index, f: int | Index, uses: Mask, row: Array
+) -> None:
     """Put NaN for the scores that use a missing value."""
     for p in range(e - a):
         if np.isnan(given[a + p]):
@@ -206,50 +142,108 @@ def run(
 
     ``values`` are the given ones with zero for NaN. The average of the weights over all rows learned is
     W - W_past / age, where W_past adds up every step times the age it was taken at, so that no average is
-    ever formed (Freund and Schapire 1999).
+    ever formed (Freund and Schapire 1999). ``age`` tells how many scores there are; the rest may be wider.
     """
-    scores = W.shape[1]
-    per = scores // len(own)
     averaged = len(W_past) > 0
-    first, n = np.uint64(at), np.uint64(scores)
-    raw = np.empty((1, scores))
-    steps = np.empty(scores)
-    places = np.empty(scores + 1, dtype=np.uint64)
-    for t in range(top, end):
-        a, e = starts[t], starts[t + 1]
-        f = 0 if dense else a
-        for c in range(n):
-            raw[0, c] = bias[c]
-        add_product(values, columns, a, e, f, W, raw, 0, 0)
+    first, n, width = np.uint64(at), np.uint64(len(age)), np.uint64(W.shape[1])
+    per = len(age) // len(own)
+    raw = np.empty(len(bias))
+    past = np.empty(len(bias))
+    steps = np.zeros(len(bias))
+    wrong = np.empty(len(age) + 1, dtype=np.uint64)
+    flat, past_flat, mask = W.reshape(-1), W_past.reshape(-1), uses.reshape(-1)
+    for t in range(np.uint64(top), np.uint64(end)):
+        a, e = np.uint64(starts[t]), np.uint64(starts[t + np.uint64(1)])
+        f = np.uint64(0) if dense else a
+        product(values, a, columns, f, e - a, flat, width, bias, raw)
         if has_nan:
-            abstain(given, columns, a, e, f, uses, raw[0])
+            abstain(given, columns, a, e, f, uses, raw[:n])
         if averaged:
+            product(values, a, columns, f, e - a, past_flat, width, bias_past, past)
             for c in range(n):
-                out[t, first + c] = bias_past[c]
-            add_product(values, columns, a, e, f, W_past, out, t, at)
-            for c in range(n):
-                out[t, first + c] = average(raw[0, c], out[t, first + c], age[c])
+                out[t, first + c] = average(raw[c], past[c], age[c])
         else:
             for c in range(n):
-                out[t, first + c] = raw[0, c]
+                out[t, first + c] = raw[c]
         if len(y) == 0 or weight[t] == 0.0:
             continue
-        find_steps(raw, y[t], weight[t], per, steps)
+        find_steps(raw, y[t], weight[t], per, steps[:n])
         for c in range(n):
             bias[c] += steps[c]
         if dense:
-            teach_dense(values, a, own, steps, places, W, W_past, age)
+            teach_dense(values, a, own, steps, wrong, W, W_past, age)
         else:
-            teach_sparse(values, columns, a, e, uses, steps, W)
+            teach_sparse(values, columns, a, e - a, mask, steps, flat, width)
         if averaged:
             for c in range(n):
                 steps[c] *= age[c]
             for c in range(n):
                 bias_past[c] += steps[c]
             if not dense:
-                teach_sparse(values, columns, a, e, uses, steps, W_past)
+                teach_sparse(values, columns, a, e - a, mask, steps, past_flat, width)
             for c in range(n):
-                age[c] += weight[t] if raw[0, c] == raw[0, c] else 0.0
+                age[c] += weight[t] if raw[c] == raw[c] else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def wider(a: Any, lo: int, hi: int) -> Any:
+    """Columns lo to hi of an array, and zeros up to a whole number of vectors."""
+    out = np.zeros((len(a), -(-(hi - lo) // 8) * 8), dtype=a.dtype)
+    out[:, : hi - lo] = a[:, lo:hi]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run_some(
+    given: Array,
+    values: Array,
+    columns: Columns,
+    starts: Starts,
+    dense: bool,
+    has_nan: bool,
+    y: Labels,
+    weight: Array,
+    own: Features,
+    uses: Mask,
+    W: Array,
+    bias: Array,
+    W_past: Array,
+    bias_past: Array,
+    age: Array,
+    lo: int,
+    hi: int,
+    out: Array,
+) -> None:
+    """Do what `run` does, for the scores lo to hi, on a copy that fits the nearest cache.
+
+    Cores that wrote to neighbouring weights would also wait for each other's caches all the time.
+    """
+    per = len(age) // len(own)
+    w, past = wider(W, lo, hi), wider(W_past, lo, hi)
+    biases, ages = wider(np.stack((bias, bias_past)), lo, hi), age[lo:hi].copy()
+    run(
+        given,
+        values,
+        columns,
+        starts,
+        dense,
+        has_nan,
+        y,
+        weight,
+        own[lo // per : hi // per],
+        wider(uses, lo, hi),
+        w,
+        biases[0],
+        past,
+        biases[1],
+        ages,
+        0,
+        len(starts) - 1,
+        out,
+        lo,
+    )
+    W[:, lo:hi], W_past[:, lo:hi] = w[:, : hi - lo], past[:, : hi - lo]
+    bias[lo:hi], bias_past[lo:hi], age[lo:hi] = biases[0, : hi - lo], biases[1, : hi - lo], ages
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -265,21 +259,30 @@ def score_dense(
     last: int,
     out: Array,
 ) -> None:
-    """Score the dense rows first to last, none with NaN: bit for bit what `run` gives, but a block at a time."""
-    per = W.shape[1] // len(own)
-    X = np.empty((len(W), BLOCK))
-    plain = np.empty(BLOCK)
-    past = np.empty(BLOCK)
+    """Score the dense rows first to last, none with NaN: bit for bit what `run` gives, but a block at a time.
+
+    The rows are the lanes, so only the features that a member sees cost anything; those left out would add zero.
+    """
+    d, (m, size) = len(W), own.shape
+    per = W.shape[1] // m
+    averaged = len(W_past) > 0
+    columns = own.reshape(-1)
+    weights = own_weights(W, own).reshape(-1)
+    past_weights = own_weights(W_past, own).reshape(-1) if averaged else weights
+    X = np.zeros((d, BLOCK))
+    flat, n_features = X.reshape(-1), np.uint64(size)
+    start, plain, past = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for t in range(first, last, BLOCK):
         n = min(BLOCK, last - t)
-        transpose(values, t * len(W), n, len(W), X)
+        transpose(values, t * d, n, d, X)
         for c in range(W.shape[1]):
-            plain[:] = bias[c]
-            add_own_product(X, own, c // per, W, c, n, plain)
-            if len(W_past):
-                past[:] = bias_past[c]
-                add_own_product(X, own, c // per, W_past, c, n, past)
+            start[:] = bias[c]
+            at, f = np.uint64(c * size), np.uint64(c // per * size)
+            product_32(weights, at, columns, f, n_features, flat, np.uint64(BLOCK), start, plain, np.uint64(0))
+            if averaged:
+                start[:] = bias_past[c]
+                product_32(past_weights, at, columns, f, n_features, flat, np.uint64(BLOCK), start, past, np.uint64(0))
                 for r in range(n):
                     plain[r] = average(plain[r], past[r], age[c])
-            for r in range(n):
-                out[t + r, c] = plain[r]
+            for r in range(np.uint64(n)):
+                out[np.uint64(t) + r, c] = plain[r]

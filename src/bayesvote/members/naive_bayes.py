@@ -12,10 +12,12 @@ from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_s
 from bayesvote.members.subsets import random_subsets
 
 _KINDS = ("auto", "bernoulli", "gaussian")
-# Numbers of evidence held at a time, so that memory stays constant; they fit the second cache.
-_PIECE = 100_000
+# Numbers of evidence held at a time, so that memory stays constant; fewer would mean to hand on work too often.
+_PIECE = 120_000
 # Below so many, starting a second thread costs more than it saves.
 _WORTH_SHARING = 5_000
+# Fewer features than this to a core would be short loops, whose beginnings cost more than sharing saves.
+_FEATURES = 64
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
 
@@ -138,7 +140,7 @@ class NaiveBayesBank:
         ratio = np.empty((len(out), n, d))
         given = (X, y, weight, *state[2:], self.gaussian_smoothing, self.bernoulli_smoothing)
         worth = X.size > _WORTH_SHARING
-        share_out(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, worth=worth)
+        share_out(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, _FEATURES, worth=worth)
         share_out(
             lambda top, end: add_up(X, has_nan, prior, ratio, state.own, state.uses, top, end, out),
             n,

@@ -20,6 +20,9 @@ from bayesvote.members.subsets import random_subsets
 
 # Below so many products of a value and a weight, starting a second thread costs more than it saves.
 _WORTH_SHARING = 500_000
+# So many weights fit the nearest cache, with some room for the rest. If that is less than so many scores, these are
+# taken together: they make one vector.
+_NEAREST, _FEW = 3_000, 32
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
 
@@ -102,7 +105,7 @@ class PerceptronBank:
         return self._run(state, *check_labelled("PerceptronBank", X, y, sample_weight, d, n_classes))
 
     def _run(self, state: PerceptronState, rows: Rows, y: Labels, weight: Array) -> Array:
-        from bayesvote.members._perceptron_kernels import BLOCK, run, score_dense
+        from bayesvote.members._perceptron_kernels import BLOCK, run, run_some, score_dense
 
         n, n_scores = rows.n, len(state.bias)
         per = n_scores // self.n_members
@@ -112,13 +115,12 @@ class PerceptronBank:
         values = np.nan_to_num(rows.values, nan=0.0) if rows.has_nan else rows.values
         dense = rows.dense is not None
         given = (rows.values, values, rows.columns, rows.starts, dense, rows.has_nan, y, weight)
+        some = max(_NEAREST // (rows.width * (2 if len(state.past_weights) else 1)), _FEW) // per * per
+        block = max(some, per) if dense else n_scores
 
         def learn(lo: int, hi: int) -> None:
-            # On a copy: if two cores wrote to neighbouring weights, each would wait for the other's cache all the time.
-            mine = _some_scores(state, lo, hi, per)
-            run(*given, *mine, 0, n, out, lo)
-            for learned, part in zip(state[2:], mine[2:], strict=True):
-                learned[..., lo:hi] = part
+            for a in range(lo, hi, block):
+                run_some(*given, *state, a, min(a + block, hi), out)
 
         if len(values) * n_scores < _WORTH_SHARING:
             run(*given, *state, 0, n, out, 0)
@@ -129,18 +131,6 @@ class PerceptronBank:
         else:
             share_out(lambda top, end: run(*given, *state, top, end, out, 0), n)
         return out if per == 1 else out.reshape(n, self.n_members, per)
-
-
-def _some_scores(state: PerceptronState, lo: int, hi: int, per: int) -> PerceptronState:
-    return PerceptronState(
-        own=state.own[lo // per : hi // per],
-        uses=state.uses[:, lo:hi].copy(),
-        weights=state.weights[:, lo:hi].copy(),
-        bias=state.bias[lo:hi].copy(),
-        past_weights=state.past_weights[:, lo:hi].copy(),
-        past_bias=state.past_bias[lo:hi].copy(),
-        age=state.age[lo:hi].copy(),
-    )
 
 
 def _without_zeros(rows: Rows) -> Rows:

@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from bayesvote._checks import Array
+from bayesvote._checks import Array, Labels
+from bayesvote._loss_kernels import of_both
 
 
 @njit(cache=True, nogil=True)
@@ -78,6 +79,15 @@ def dot(a: Array, b: Array) -> float:
 
 
 @njit(cache=True, nogil=True)
+def has_nan(x: Array) -> bool:
+    """Whether some number is missing."""
+    found = 0
+    for i in range(np.uint64(x.size)):
+        found += x[i] != x[i]
+    return found > 0
+
+
+@njit(cache=True, nogil=True)
 def dots(weights: Array, G: Array, out: Array) -> None:
     """Weighted sum over the members for every row and label."""
     n, k, _ = G.shape
@@ -86,12 +96,37 @@ def dots(weights: Array, G: Array, out: Array) -> None:
             out[t, label] = dot(weights, G[t, label])
 
 
-@njit(cache=True, nogil=True)
-def rate_losses_then_update(
+@njit(cache=True, nogil=True, error_model="numpy")
+def rate_weights(total: Array, carry: Array, alpha: float, beta: float, theta: float, out: Array) -> None:
+    """Theta times the means (11)."""
+    for i in range(np.uint64(out.size)):
+        out[i] = theta * (alpha + (total[0, i] + carry[0, i])) / (beta + theta * (total[1, i] + carry[1, i]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_and_weigh(
+    total: Array, carry: Array, g: Array, w: float, top: float, beta: float, theta: float, out: Array
+) -> None:
+    """Do what `add` and then `rate_weights` do, in one go, for members of one count and so one numerator."""
+    for i in range(np.uint64(g.size)):
+        v = w * g[i]
+        old = total[i]
+        new = old + v
+        part = new - old
+        lost = carry[i] + ((old - (new - part)) + (v - part))
+        total[i] = new
+        carry[i] = lost
+        out[i] = top / (beta + theta * (new + lost))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def rate_rows(
     total: Array,
     carry: Array,
+    loss: int,
+    scores: Array,
     G: Array,
-    y: np.ndarray[tuple[int], np.dtype[np.intp]],
+    y: Labels,
     w: Array,
     alpha: float,
     beta: float,
@@ -99,15 +134,32 @@ def rate_losses_then_update(
     forgetting: float,
     out: Array,
 ) -> None:
-    """Rule (12) at the posterior mean (11) for every row, then the row's losses into the sums."""
-    n, k, m = G.shape
-    weights = np.empty(m)
-    for t in range(n):
-        for i in range(m):
-            weights[i] = theta * (alpha + (total[0, i] + carry[0, i])) / (beta + theta * (total[1, i] + carry[1, i]))
-        for label in range(k):
-            out[t, label] = dot(weights, G[t, label])
+    """Rule (12) at the posterior mean (11) for every row, then the row's losses into the sums.
+
+    From the losses ``G`` (n, K, m) of every label or, when ``scores`` (n, m) are given, from those of two classes
+    by a named loss; ``G`` is then room for one row.
+    """
+    weights = np.empty(total.shape[1])
+    rate_weights(total, carry, alpha, beta, theta, weights)
+    # As long as nobody abstains, all members have the same count; it is then kept for the first alone.
+    shared = not has_nan(scores.reshape(-1) if len(scores) else G.reshape(-1))
+    shared = shared and bool(np.all(total[0] == total[0, 0]) and np.all(carry[0] == carry[0, 0]))
+    for t in range(len(y)):
+        at = 0 if len(scores) else t
+        if len(scores):
+            of_both(loss, scores[t], G[0])
+        for k in range(G.shape[1]):
+            out[t, k] = dot(weights, G[at, k])
         if w[t] != 0.0:
             fade(total, carry, forgetting)
-            add_count(total[0], carry[0], G[t, y[t]], w[t])
-            add(total[1], carry[1], G[t, y[t]], w[t])
+            g = G[at, y[t]]
+            if shared:
+                add_count(total[0, :1], carry[0, :1], g, w[t])
+                top = theta * (alpha + (total[0, 0] + carry[0, 0]))
+                add_and_weigh(total[1], carry[1], g, w[t], top, beta, theta, weights)
+            else:
+                add_count(total[0], carry[0], g, w[t])
+                add(total[1], carry[1], g, w[t])
+                rate_weights(total, carry, alpha, beta, theta, weights)
+    if shared:
+        total[0], carry[0] = total[0, 0], carry[0, 0]

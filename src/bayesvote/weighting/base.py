@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
+from bayesvote.losses import Loss, of_labels
 
 S = TypeVar("S", bound=tuple[Any, ...])
 Rng = np.random.Generator | int | None
@@ -57,8 +58,9 @@ class Weighter(ABC, Generic[S]):
         """State after the losses g, (m,) for one sample or (n, m) for n."""
         rows = np.atleast_2d(np.ascontiguousarray(g, dtype=np.float64))
         self._check_losses("update", rows, (len(rows), self.n_members(state)), "g")
-        self.check_room(state, len(rows))
-        return self._update(state, rows, _checks.weights(f"{self._who}.update", sample_weight, len(rows)))
+        w = _checks.weights(f"{self._who}.update", sample_weight, len(rows))
+        self.check_room(state, int(np.count_nonzero(w)))
+        return self._update(state, rows, w)
 
     def losses(self, state: S, G: ArrayLike) -> Array:
         """Ensemble loss (n, K) of every label for every row."""
@@ -71,8 +73,9 @@ class Weighter(ABC, Generic[S]):
         checked = self._check_label_losses("losses_then_update", state, G)
         who = f"{self._who}.losses_then_update"
         labels = _checks.labels(who, y, len(checked), checked.shape[1])
-        self.check_room(state, len(checked))
-        return self.advance(state, checked, labels, _checks.weights(who, sample_weight, len(checked)))
+        w = _checks.weights(who, sample_weight, len(checked))
+        self.check_room(state, int(np.count_nonzero(w)))
+        return self.advance(state, checked, labels, w)
 
     def of_truth(self, G: Array, y: Labels) -> Array:
         """What ``update`` learns from (n, m), of rows whose label is y."""
@@ -89,6 +92,10 @@ class Weighter(ABC, Generic[S]):
             row = slice(t, t + 1)
             state = self._update(state, self.of_truth(G[row], y[row]), w[row])
         return out, state
+
+    def advance_scores(self, state: S, loss: str | Loss, scores: Array, y: Labels, w: Array) -> tuple[Array, S]:
+        """Do what advance does, from the members' scores and their loss."""
+        return self.advance(state, of_labels(loss, scores), y, w)
 
     @property
     def _who(self) -> str:

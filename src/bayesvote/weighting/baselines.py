@@ -219,7 +219,7 @@ class SAG(_Gradient):
             )
 
     def advance(self, state: FieldState, G: Array, y: Labels, w: Array) -> tuple[Array, FieldState]:
-        """Do what losses_then_update does, and count the rows."""
+        """Do what losses_then_update does, and count the rows that are learned."""
         out, after = super().advance(state, G, y, w)
-        after.fields[3] += len(G)
+        after.fields[3] += np.count_nonzero(w)
         return out, after

@@ -6,7 +6,10 @@ import numpy as np
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
+from bayesvote.losses import Loss, kernel
 from bayesvote.weighting.base import Additive, SumState
+
+_NO_SCORES = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,20 @@ class GammaRate(Additive):
 
     def advance(self, state: SumState, G: Array, y: Labels, w: Array) -> tuple[Array, SumState]:
         """Do what losses_then_update does, for a caller that has checked its input."""
-        from bayesvote.weighting._sum_kernels import rate_losses_then_update
+        return self._rows(state, 0, _NO_SCORES, np.ascontiguousarray(G), y, w)
 
-        total, carry, out = state.total.copy(), state.carry.copy(), np.empty(G.shape[:2])
-        rate_losses_then_update(total, carry, G, y, w, self.alpha, self.beta, self.theta, self.forgetting, out)
+    def advance_scores(
+        self, state: SumState, loss: str | Loss, scores: Array, y: Labels, w: Array
+    ) -> tuple[Array, SumState]:
+        """Do what advance does; for two classes and a named loss without an array of all losses."""
+        kind = kernel(loss)
+        if kind is None or scores.ndim != 2:
+            return super().advance_scores(state, loss, scores, y, w)
+        return self._rows(state, kind, np.ascontiguousarray(scores), np.empty((1, 2, scores.shape[1])), y, w)
+
+    def _rows(self, state: SumState, kind: int, scores: Array, G: Array, y: Labels, w: Array) -> tuple[Array, SumState]:
+        from bayesvote.weighting._sum_kernels import rate_rows
+
+        total, carry, out = state.total.copy(), state.carry.copy(), np.empty((len(y), G.shape[1]))
+        rate_rows(total, carry, kind, scores, G, y, w, self.alpha, self.beta, self.theta, self.forgetting, out)
         return out, SumState(total, carry)

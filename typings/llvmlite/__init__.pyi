@@ -1,0 +1,1 @@
+# The little of llvmlite that this project uses.

@@ -1,0 +1,16 @@
+# The little of llvmlite's code builder that this project uses.
+from typing import Any
+
+Undefined: Any
+
+class Type:
+    def __call__(self, value: Any) -> Any: ...
+    def as_pointer(self) -> Any: ...
+
+class DoubleType(Type): ...
+
+class IntType(Type):
+    def __init__(self, bits: int) -> None: ...
+
+class VectorType(Type):
+    def __init__(self, element: Any, count: int) -> None: ...
