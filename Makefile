@@ -21,7 +21,7 @@ reproduce: .venv/ready  ## all tables and figures, on all data sets at hand
 	$(BIN)/bayesvote reproduce --folder reproduced --report reproduced/paper.html
 
 test: check  ## check, then every test and doctest
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 check: .venv/ready  ## lint, format, types, import layers
 	$(BIN)/ruff check .
