@@ -1,17 +1,20 @@
 """What every bank and booster does with its input: check it once, hold it in one form, share it out over the cores."""
 
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import sparray, spmatrix
 
 from bayesvote._checks import Array, Labels, labels, weights, whole
+
+if TYPE_CHECKING:
+    from scipy.sparse import sparray, spmatrix
 
 _T = TypeVar("_T")
 
@@ -61,7 +64,10 @@ class Rows(NamedTuple):
         return out
 
 
-RowsLike = ArrayLike | sparray | spmatrix | Rows
+if TYPE_CHECKING:
+    RowsLike = ArrayLike | sparray | spmatrix | Rows
+else:
+    RowsLike = Any
 
 
 def started(who: str, state: _T | None) -> _T:
@@ -98,7 +104,9 @@ def as_rows(who: str, X: RowsLike) -> Rows:
     """Check rows of any width."""
     if isinstance(X, Rows):
         return X
-    return _sparse(who, X) if isinstance(X, (sparray, spmatrix)) else _dense(who, X)
+    # Whoever has a sparse matrix has loaded scipy.sparse, which is slow to import.
+    loaded = sys.modules.get("scipy.sparse")
+    return _sparse(who, X) if loaded is not None and loaded.issparse(X) else _dense(who, X)
 
 
 def check_labelled(
@@ -129,7 +137,7 @@ def check_labelled(
     return rows, labels(who, y, rows.n, n_classes), weight
 
 
-def _dense(who: str, X: ArrayLike) -> Rows:
+def _dense(who: str, X: Any) -> Rows:
     given = np.asarray(X)
     if given.dtype.kind == "O":
         with suppress(TypeError, ValueError):

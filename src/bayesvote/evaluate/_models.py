@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 
 from bayesvote import _checks
 from bayesvote._checks import Array
@@ -218,6 +217,8 @@ def matrix(rows: Rows) -> Any:
     """Rows as an array or a CSR array."""
     if rows.dense is not None:
         return rows.dense
+    from scipy.sparse import csr_array
+
     return csr_array((rows.values, rows.columns, rows.starts), shape=(rows.n, rows.width))
 
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import vstack
 
 from bayesvote._checks import Array, whole
 from bayesvote._input import Rows, RowsLike, as_rows
@@ -308,7 +307,11 @@ class _Late:
 
 
 def _stacked(above: Any, below: Any) -> Any:
-    return np.concatenate((above, below)) if isinstance(above, np.ndarray) else vstack((above, below), format="csr")
+    if isinstance(above, np.ndarray):
+        return np.concatenate((above, below))
+    from scipy.sparse import vstack
+
+    return vstack((above, below), format="csr")
 
 
 def _labelled(chunk: Any, width: int | None) -> tuple[Rows, NDArray[Any]]:

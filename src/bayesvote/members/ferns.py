@@ -5,7 +5,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 
 from bayesvote._checks import Array, Labels, positive, whole
 from bayesvote._input import (
@@ -200,6 +199,8 @@ class FernBank:
         """Keep rows for choosing the questions."""
         place = slice(int(state.seen[0]), int(state.seen[0]) + len(kept))
         if rows.dense is None:
+            from scipy.sparse import csr_array
+
             matrix = csr_array((rows.values, rows.columns, rows.starts), shape=(rows.n, rows.width))
             state.rows[place] = matrix[kept][:, state.columns].toarray()
         else:
