@@ -17,7 +17,7 @@ from bayesvote import BayesianEnsembleClassifier, prequential
 from bayesvote.datasets import DATASETS, locate
 from bayesvote.experiments.setup import rows, stream
 
-MOST_ROWS = 5_000
+MOST_ROWS = 2_000
 FORESTS = ("river forest, 10 trees", "river random patches, 10 trees")
 
 

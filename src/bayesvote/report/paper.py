@@ -168,8 +168,9 @@ def _choice(lines: Results) -> Table:
 
 def _settings(results: Results) -> Part:
     """What the jobs of each experiment were run with; what differs from job to job, as a seed does, is left out."""
+    order = list(EXPERIMENTS)
     by_experiment: dict[str, Mapping[str, Any]] = {}
-    for line in results:
+    for line in sorted(results, key=lambda line: order.index(line["experiment"])):
         known = by_experiment.setdefault(line["experiment"], line["settings"])
         by_experiment[line["experiment"]] = {
             name: value for name, value in line["settings"].items() if known.get(name) == value
