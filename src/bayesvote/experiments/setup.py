@@ -1,7 +1,7 @@
 """What is compared, on what, and with which settings: one configuration for every method and every data set.
 
-The paper says that a member sees a random subset of the features, not how many: here it is half of them everywhere,
-which leaves the most subsets to draw from. The passes of frozen Perceptrons over their training rows were chosen among
+The paper says that a member sees a random subset of the features, not how many: here it is half of them everywhere, the
+members' default. The passes of frozen Perceptrons over their training rows were chosen among
 1, 5 and 20 by the least mean error of uniform voting, which gains nothing from it, on orders of the rows that no table
 reports. ``reproduce settings`` runs that comparison, and shows what other subsets would have given.
 """
