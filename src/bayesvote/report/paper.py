@@ -73,12 +73,12 @@ def _lead(experiment: str, lines: Results) -> str:
     trials = 1 + max(line["trial"] for line in lines)
     if experiment == "table6":
         return (
-            "Grey beneath each error: the best of 32 configurations of river, CapyMOA, Vowpal Wabbit and scikit-learn "
+            "Small, with the default: the best of 32 configurations of river, CapyMOA, Vowpal Wabbit and scikit-learn "
             f"on these sets. Error of every row predicted before it is learned; up to {trials} orders of the rows."
         )
     if experiment.startswith("table"):
         return (
-            f"Mean error over {trials} orders of the rows, with its standard error; grey beneath it the paper's. "
+            f"Mean error over {trials} orders of the rows, with its standard error and the paper's figure. "
             "Ties are by a paired t-test at 0.05."
         )
     return f"Mean over {trials} runs." if trials > 1 else ""
