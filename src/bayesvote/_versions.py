@@ -1,9 +1,11 @@
 """What results were computed with."""
 
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of what takes part in a run, as far as it is installed."""
     found = {"Python": platform.python_version()}

@@ -407,3 +407,32 @@ def test_memory() -> None:
     assert memory(words) > 2000
     X, y = rows()
     assert prequential(large, np.tile(X, 25), y).memory == memory(large)
+
+
+@pytest.mark.parametrize("delay", [0, 7])
+def test_steps_tell_the_probability_of_the_likeliest_label(delay: int) -> None:
+    X, y = np.random.default_rng(3).standard_normal((60, 3)), np.arange(60) % 2
+    models = {
+        "ours": BayesianEnsembleClassifier(members="naive_bayes", n_members=5, random_state=0),
+        "scikit": import_module("sklearn.naive_bayes").GaussianNB(),
+        "river": import_module("river.naive_bayes").GaussianNB(),
+        "bare": OSBoost(n_members=3).start(3, rng=0),
+    }
+    found = list(steps(models, X, y, chunk_size=25, delay=delay))
+    said = {name: np.concatenate([step.probabilities[name] for step in found]) for name in models}
+    plain = BayesianEnsembleClassifier(members="naive_bayes", n_members=5, random_state=0)
+    foreign, dicts = import_module("sklearn.naive_bayes").GaussianNB(), import_module("river.naive_bayes").GaussianNB()
+    with np.errstate(all="ignore"):  # scikit-learn's first rows have no variance
+        for t in range(60):
+            if t > delay:
+                x = X[t : t + 1]
+                assert said["ours"][t] == plain.predict_proba(x).max()
+                assert np.array_equal(said["scikit"][t], foreign.predict_proba(x).max(), equal_nan=True)
+                assert said["river"][t] == max(dicts.predict_proba_one(dict(enumerate(X[t].tolist()))).values())
+            if t >= delay:
+                row = slice(t - delay, t - delay + 1)
+                plain.partial_fit(X[row], y[row], classes=[0, 1])
+                foreign.partial_fit(X[row], y[row], classes=[0, 1])
+                dicts.learn_one(dict(enumerate(X[t - delay].tolist())), int(y[t - delay]))
+    assert np.isnan(said["scikit"][: delay + 1]).all()
+    assert np.isnan(said["bare"]).all()

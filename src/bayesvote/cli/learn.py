@@ -13,11 +13,9 @@ import typer
 from numpy.typing import NDArray
 from rich.progress import BarColumn, Progress, TextColumn
 
-from bayesvote._checks import Array
 from bayesvote.cli import show
 from bayesvote.cli.checkpoint import Checkpoint, Fingerprint
 from bayesvote.cli.interrupts import Interrupts, Stopped, interrupts
-from bayesvote.cli.models import Classifier
 from bayesvote.cli.predictions import Predictions
 from bayesvote.cli.settings import Settings, check_classes
 from bayesvote.datasets import Chunk, Stream
@@ -175,13 +173,12 @@ class _Run:
 
     def _learn(self, chunks: Iterator[Chunk], sink: Predictions | None, bar: Progress, stop: Interrupts) -> None:
         task = bar.add_task("Learning", total=self.total, completed=self.rows, figures="")
-        watched = _Watched(self.model)
         due = self.rows + self.every
         started, before = time.perf_counter(), self.rows
         tallies = None if self.tally is None else {_NAME: self.tally}
         rows = self._rows(chunks, stop)
         for step in steps(
-            {_NAME: watched},
+            {_NAME: self.model},
             rows,
             classes=self.classes,
             chunk_size=self.settings.chunk_size,
@@ -191,7 +188,7 @@ class _Run:
             self.tally = step.tallies[_NAME]
             if sink is not None:
                 first = self.rows - len(step.labels) + 1
-                sink.add(first, step.labels, step.predictions[_NAME], watched.probabilities)
+                sink.add(first, step.labels, step.predictions[_NAME], step.probabilities[_NAME])
             if self.checkpoint is not None and self.rows >= due:
                 self._save_checkpoint(self.checkpoint, sink)
                 due = self.rows + self.every
@@ -267,26 +264,6 @@ class _Run:
                 f"Features differ in size by a factor of {sizes.max() / sizes.min():,.0f}. Perceptrons learn better "
                 "from features of like size: scale them, or use --members mixed."
             )
-
-
-class _Watched:
-    """A classifier that keeps the probability of what it predicted last."""
-
-    def __init__(self, model: Classifier) -> None:
-        self._model = model
-        self.probabilities: Array = np.empty(0)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def predict_proba_then_learn(
-        self, X: Any, y: NDArray[Any], classes: NDArray[Any] | None = None, sample_weight: Array | None = None
-    ) -> Array:
-        """Ask and teach the classifier. Where labels come late, the rows to predict have the weight 0."""
-        found = self._model.predict_proba_then_learn(X, y, classes, sample_weight)
-        asked = found if sample_weight is None else found[sample_weight == 0]
-        self.probabilities = asked.max(axis=1)
-        return found
 
 
 def _bar() -> AbstractContextManager[Progress]:

@@ -61,10 +61,15 @@ class Lesson(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Predictions, and the squares by which the probabilities were off, summed over the labels; NaN for none."""
+    """What a model said of rows.
+
+    Beside the predictions, from the probabilities if it gives them: the squares by which they were off, summed over the
+    labels, and the largest of each row; NaN for none.
+    """
 
     predictions: NDArray[Any]
-    squares: Array | None
+    squares: Array | None = None
+    largest: Array | None = None
 
 
 class Driver(Protocol):
@@ -109,7 +114,7 @@ class _Indexed:
 
     def go(self, lesson: Lesson) -> Answers:
         losses = self.model.decide_then_learn(lesson.rows, lesson.y, lesson.weights)
-        return Answers(decided(lesson.answers(losses)), None)
+        return Answers(decided(lesson.answers(losses)))
 
 
 class _Known:
@@ -147,7 +152,7 @@ class _Chunked(_Known):
         found = self.model.predict_proba_then_learn(matrix(lesson.rows), lesson.y, classes, lesson.weights)
         chances = lesson.answers(found)
         places = np.searchsorted(self.classes, lesson.labels)
-        return Answers(self.classes[chances.argmax(axis=1)], _squares(chances, places))
+        return Answers(self.classes[chances.argmax(axis=1)], _squares(chances, places), chances.max(axis=1))
 
 
 class _Scikit(_Known):
@@ -161,23 +166,25 @@ class _Scikit(_Known):
     def go(self, lesson: Lesson) -> Answers:
         X, y = matrix(lesson.rows), lesson.y
         predictions: list[Any] = []
-        squares: list[float] = []
+        chances = [np.empty((0, len(self.classes)))]
         # What a classifier computes from its first few rows may not be a number.
         with np.errstate(all="ignore"):
             for t, (asked, taught) in enumerate(lesson.marks):
                 row = slice(t, t + 1)
                 if asked:
                     predictions.append(self.model.predict(X[row]).tolist()[0] if self.ready else None)
-                    squares.append(self._square(X[row], y[row]))
+                    chances.append(self._chances(X[row]))
                 if taught:
                     self.model.partial_fit(X[row], y[row], **self.options)
                     self.ready = True
-        return Answers(_array(predictions), np.array(squares))
+        found = np.concatenate(chances)
+        places = np.searchsorted(self.classes, lesson.labels)
+        return Answers(_array(predictions), _squares(found, places), found.max(axis=1))
 
-    def _square(self, x: Any, y: NDArray[Any]) -> float:
-        if not self.ready or not hasattr(self.model, "predict_proba"):
-            return np.nan
-        return float(_squares(self.model.predict_proba(x), np.searchsorted(self.classes, y))[0])
+    def _chances(self, x: Any) -> Array:
+        if self.ready and hasattr(self.model, "predict_proba"):
+            return np.asarray(self.model.predict_proba(x))
+        return np.full((1, len(self.classes)), np.nan)
 
 
 class _River:
@@ -195,6 +202,7 @@ class _River:
     def go(self, lesson: Lesson) -> Answers:
         predictions: list[Any] = []
         squares: list[float] = []
+        largest: list[float] = []
         for x, label, (asked, taught) in zip(_dicts(lesson.rows), lesson.y.tolist(), lesson.marks, strict=True):
             if asked:
                 chances = self._chances(x)
@@ -202,9 +210,10 @@ class _River:
                 predictions.append(likeliest if self.by_chances else self.model.predict_one(x))
                 terms = [(p - (k == label)) ** 2 for k, p in chances.items()]
                 squares.append(sum(terms) + (label not in chances) if chances else np.nan)
+                largest.append(max(chances.values(), default=np.nan))
             if taught:
                 self.model.learn_one(x, label)
-        return Answers(_array(predictions), np.array(squares))
+        return Answers(_array(predictions), np.array(squares), np.array(largest))
 
     def _chances(self, x: dict[int, float]) -> dict[Any, float]:
         try:

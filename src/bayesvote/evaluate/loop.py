@@ -39,6 +39,8 @@ class Step(NamedTuple):
         The labels of the rows that were predicted.
     predictions, mistakes
         By model: what it predicted, None where it could not; and whether that was wrong.
+    probabilities
+        By model: the probability of the likeliest label; NaN where it gave none, as ensembles and boosters do.
     tallies
         By model: its figures so far. These go on with the stream, too.
     """
@@ -46,6 +48,7 @@ class Step(NamedTuple):
     labels: NDArray[Any]
     predictions: dict[str, NDArray[Any]]
     mistakes: dict[str, Flags]
+    probabilities: dict[str, Array]
     tallies: dict[str, Tally]
 
 
@@ -270,13 +273,14 @@ def _steps(
 
 
 def _step(drivers: dict[str, Driver], lesson: Lesson, tallies: dict[str, Tally]) -> Step:
-    step = Step(lesson.labels, {}, {}, tallies)
+    step = Step(lesson.labels, {}, {}, {}, tallies)
     for name, each in drivers.items():
         start = time.perf_counter()
-        predictions, squares = each.go(lesson)
+        said = each.go(lesson)
         seconds = time.perf_counter() - start
-        step.predictions[name] = predictions
-        step.mistakes[name] = tallies[name].add(lesson.labels, predictions, squares, seconds)
+        step.predictions[name] = said.predictions
+        step.probabilities[name] = np.full(len(lesson.labels), np.nan) if said.largest is None else said.largest
+        step.mistakes[name] = tallies[name].add(lesson.labels, said.predictions, said.squares, seconds)
     return step
 
 

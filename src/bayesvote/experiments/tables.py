@@ -1,5 +1,6 @@
 """The paper's tables, one job at a time: a data set, its members, and one order of its rows."""
 
+from functools import cached_property
 from typing import Any
 
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
@@ -34,7 +35,11 @@ class Static:
         self.job = job
         self.train = Stream(data.X[:n], data.y[:n], data.partial)
         self.test = Stream(data.X[n:], data.y[n:], data.partial)
-        self.members = self.frozen(setup.N_MEMBERS, setup.MAX_FEATURES)
+
+    @cached_property
+    def members(self) -> Frozen:
+        """The members that all methods share."""
+        return self.frozen(setup.N_MEMBERS, setup.MAX_FEATURES)
 
     def frozen(self, n_members: int, share: float | None, epochs: int = setup.EPOCHS) -> Frozen:
         """Members that have learned; naive Bayes goes over the rows once, since it would only count them again."""
@@ -104,6 +109,7 @@ def settings(job: Job) -> Found:
         "JointGaussian": JointGaussian(),
     }
     found: Found = {"errors": {}}
+    setting = Static(job)
     for share in setup.CHOICE_SHARES:
         if job.dataset in ONLINE:
             make = setup.MEMBERS[job.members]
@@ -113,7 +119,6 @@ def settings(job: Job) -> Found:
             }
             add(found, f"online, {share:g} of the features", run(models, data))
         if job.dataset in STATIC:
-            setting = Static(job)
             for epochs in setup.CHOICE_EPOCHS if "perceptron" in job.members else (1,):
                 setting.members = setting.frozen(setup.N_MEMBERS, share, epochs)
                 models = {name: setting.ensemble(one) for name, one in weighters.items()}
