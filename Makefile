@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test check format bench accuracy clean
+.PHONY: help demo reproduce test check format bench accuracy peers clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ bench: .venv/ready  ## speed, as ratios measured side by side
 
 accuracy: .venv/ready  ## error beside other libraries, some twenty minutes
 	$(BIN)/python benchmarks/accuracy.py $(TRIALS)
+
+peers: .venv/ready  ## error of the 32 configurations that table 6 names, over an hour; ARGS="--sets heart"
+	$(BIN)/python benchmarks/table6.py $(ARGS)
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

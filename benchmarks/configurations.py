@@ -1,0 +1,204 @@
+"""The 32 configurations of other libraries that table 6 is compared with, and how a stream goes through each library.
+
+A configuration is a class with the parameters that are set; all others are the library's defaults. Nothing was tuned.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module, metadata
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesvote._checks import Array, Labels
+
+SEED = "{seed}"  # stands where a model is given the seed of the order
+
+
+class Make(NamedTuple):
+    """A class below a library's package, and the parameters that it is made with; these may be made themselves."""
+
+    path: str
+    parameters: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.path}({', '.join(f'{key}={_shown(value)}' for key, value in self.parameters.items())})"
+
+
+def make(path: str, **parameters: Any) -> Make:
+    return Make(path, parameters)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, Make):
+        return str(value)
+    return "seed" if value == SEED else repr(value)
+
+
+def _built(what: Any, package: str, seed: int, **more: Any) -> Any:
+    if isinstance(what, list):
+        return [_built(one, package, seed) for one in what]
+    if isinstance(what, Make):
+        module, _, name = f"{package}.{what.path}".rpartition(".")
+        parameters = {key: _built(value, package, seed) for key, value in what.parameters.items()}
+        return getattr(import_module(module), name)(**more, **parameters)
+    return seed if what == SEED else what
+
+
+# Each of these yields its prediction of a row, and learns the row when it is asked for the next.
+def _river(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]:
+    model = _built(what, "river", seed)
+    for row, label in zip(X, y.tolist(), strict=True):
+        x = dict(enumerate(row.tolist()))
+        yield model.predict_one(x) is True  # None on the first rows
+        model.learn_one(x, label == 1)
+
+
+def _capymoa(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]:
+    core, streams = import_module("capymoa.core"), import_module("capymoa.stream")
+    schema = streams.NumpyStream(X[:2], np.array([0, 1]), target_type="categorical").get_schema()
+    model = _built(what, "capymoa", seed, schema=schema)
+    for row, label in zip(X, y.tolist(), strict=True):
+        instance = core.LabeledInstance.from_array(schema, row, label)
+        yield bool(model.predict(instance) == 1)
+        model.train(instance)
+
+
+def _vowpal_wabbit(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]:
+    model = _built(what, "vowpalwabbit", seed)
+    threshold = 0.5 if "--link logistic" in what.parameters["arg_str"] else 0.0
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        example = model.example(f"{2 * label - 1} | " + " ".join(f"{j}:{v:.9g}" for j, v in enumerate(row) if v))
+        model.learn(example)  # the prediction that is kept in the example is from before the update
+        yield example.get_simplelabel_prediction() > threshold
+
+
+def _scikit_learn(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]:
+    model = _built(what, "sklearn", seed)
+    for i in range(len(y)):
+        yield i > 0 and bool(model.predict(X[i : i + 1])[0] == 1)
+        model.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1])
+
+
+class Library(NamedTuple):
+    """How a library is driven, which package it is, and how it is installed."""
+
+    drive: Callable[[Make, int, Array, Labels], Iterator[bool]]
+    module: str
+    package: str
+    install: str
+
+    @property
+    def version(self) -> str:
+        """The release that is installed."""
+        return metadata.version(self.package)
+
+    def missing(self) -> str:
+        """Why the library cannot be run here; empty if it can."""
+        try:
+            import_module(self.module)
+        except ImportError as error:
+            return f"{error}; pip install {self.install}"
+        except Exception as error:  # CapyMOA looks for Java when it is imported, and fails in its own ways
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+
+LIBRARIES: Mapping[str, Library] = {
+    "river": Library(_river, "river", "river", "'bayesvote[peers]'"),
+    "CapyMOA": Library(_capymoa, "capymoa.classifier", "capymoa", "'bayesvote[capymoa]', which needs Java"),
+    "Vowpal Wabbit": Library(_vowpal_wabbit, "vowpalwabbit", "vowpalwabbit", "'bayesvote[peers]'"),
+    "scikit-learn": Library(_scikit_learn, "sklearn", "scikit-learn", "scikit-learn"),
+}
+
+_LOGISTIC, _BAYES = make("linear_model.LogisticRegression"), make("naive_bayes.GaussianNB")
+_TREE, _PERCEPTRON = make("tree.HoeffdingTreeClassifier"), make("linear_model.Perceptron")
+_TRIO = [_LOGISTIC, _BAYES, _TREE]
+
+
+def _moa(name: str, **parameters: Any) -> Make:
+    return make(f"classifier.{name}", random_seed=SEED, **parameters)
+
+
+def _vw(arguments: str) -> Make:
+    return make("Workspace", arg_str=f"{arguments} --quiet")
+
+
+_CONFIGURATIONS: Mapping[str, Mapping[str, Make]] = {
+    "river": {
+        "LogisticRegression": _LOGISTIC,
+        "GaussianNB": _BAYES,
+        "HoeffdingTree": _TREE,
+        "Voting(LR,NB,HT)": make("ensemble.VotingClassifier", models=_TRIO),
+        "Stacking(LR,NB,HT)": make("ensemble.StackingClassifier", models=_TRIO, meta_classifier=_LOGISTIC),
+        "AdaBoost(Perceptron,10)": make("ensemble.AdaBoostClassifier", model=_PERCEPTRON, n_models=10, seed=SEED),
+        "AdaBoost(Perceptron,100)": make("ensemble.AdaBoostClassifier", model=_PERCEPTRON, n_models=100, seed=SEED),
+        "AdaBoost(HoeffdingTree,10)": make("ensemble.AdaBoostClassifier", model=_TREE, n_models=10, seed=SEED),
+        "LeveragingBagging(HoeffdingTree,10)": make(
+            "ensemble.LeveragingBaggingClassifier", model=_TREE, n_models=10, seed=SEED
+        ),
+        "SRP(10)": make("ensemble.SRPClassifier", n_models=10, seed=SEED),
+        "ARF(10)": make("forest.ARFClassifier", n_models=10, seed=SEED),
+        "ARF(100)": make("forest.ARFClassifier", n_models=100, seed=SEED),
+    },
+    "CapyMOA": {
+        "NaiveBayes": _moa("NaiveBayes"),
+        "HoeffdingTree": _moa("HoeffdingTree"),
+        "SGD(hinge)": _moa("SGDClassifier"),
+        "DynamicWeightedMajority": _moa("DynamicWeightedMajority"),
+        "OzaBoost(HoeffdingTree,100)": _moa("OzaBoost", boosting_iterations=100),
+        "OnlineSmoothBoost(NaiveBayes,100)": _moa(
+            "OnlineSmoothBoost", base_learner="bayes.NaiveBayes", boosting_iterations=100
+        ),
+        "OnlineSmoothBoost(HoeffdingTree,100)": _moa(
+            "OnlineSmoothBoost", base_learner="trees.HoeffdingTree", boosting_iterations=100
+        ),
+        "LeveragingBagging(100)": _moa("LeveragingBagging", ensemble_size=100),
+        "ARF(10)": _moa("AdaptiveRandomForestClassifier", ensemble_size=10),
+        "ARF(100)": _moa("AdaptiveRandomForestClassifier", ensemble_size=100),
+        "SRP(10)": _moa("StreamingRandomPatches", ensemble_size=10),
+        "SRP(100)": _moa("StreamingRandomPatches", ensemble_size=100),
+        "SGBT(100)": _moa("StreamingGradientBoostedTrees"),
+    },
+    "Vowpal Wabbit": {
+        "logistic": _vw("--loss_function logistic --link logistic"),
+        "boosting 100 BBM": _vw("--boosting 100 --alg BBM"),
+        "boosting 100 logistic": _vw("--boosting 100 --alg logistic"),
+        "boosting 100 adaptive": _vw("--boosting 100 --alg adaptive"),
+    },
+    "scikit-learn": {
+        "SGD(log_loss)": make("linear_model.SGDClassifier", loss="log_loss", random_state=SEED),
+        # What scikit-learn's documentation puts in the place of its PassiveAggressiveClassifier.
+        "PassiveAggressive": make(
+            "linear_model.SGDClassifier",
+            loss="hinge",
+            penalty=None,
+            learning_rate="pa1",
+            eta0=1.0,
+            random_state=SEED,
+        ),
+        "GaussianNB": _BAYES,
+    },
+}
+
+
+class Configuration(NamedTuple):
+    """One of the 32: its name, its library, and what is made."""
+
+    name: str
+    library: Library
+    what: Make
+
+    def mistakes(self, seed: int, X: Array, y: Labels) -> int:
+        """How many rows are predicted wrongly when each is predicted before it is learned."""
+        with np.errstate(all="ignore"):  # naive Bayes divides by a variance of zero
+            predicted = self.library.drive(self.what, seed, X, y)
+            return sum(one != (label == 1) for one, label in zip(predicted, y.tolist(), strict=True))
+
+
+CONFIGURATIONS: Mapping[str, Configuration] = {
+    f"{library} {name}": Configuration(f"{library} {name}", LIBRARIES[library], what)
+    for library, configurations in _CONFIGURATIONS.items()
+    for name, what in configurations.items()
+}

@@ -1,0 +1,166 @@
+"""The errors of 32 configurations of other libraries on the streams of table 6: `make peers [ARGS="--sets heart"]`.
+
+Every row is predicted before it is learned. By default each configuration runs over the rows and orders that its stored
+figure, in table6.jsonl, is of. Libraries that cannot be run here are skipped, and it says why. Results are lines of
+JSON, as the stored ones are. `--table` prints what docs/peers.md shows of a file of figures, and measures nothing.
+"""
+
+import argparse
+import json
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bayesvote.datasets import DATASETS, locate
+from bayesvote.experiments.setup import EXPERIMENTS, TABLE6_ROWS, rows, stream
+from configurations import CONFIGURATIONS, LIBRARIES
+
+STORED = Path(__file__).with_suffix(".jsonl")
+ORDERS = 5
+
+
+class Figure(NamedTuple):
+    """The mistakes of a configuration on the first rows of a set, in the orders with seeds 0, 1, ..."""
+
+    set: str
+    configuration: str
+    rows: int
+    mistakes: Sequence[int]
+
+    @property
+    def error(self) -> float:
+        """The share of the rows that were predicted wrongly, mean over the orders."""
+        return sum(self.mistakes) / len(self.mistakes) / self.rows
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is of all rows that table 6 has of the set."""
+        return self.rows == stream_rows(self.set)
+
+
+def stream_rows(dataset: str) -> int:
+    return min(rows(dataset), TABLE6_ROWS)
+
+
+def orders(dataset: str) -> int:
+    return EXPERIMENTS["table6"].trials.get(dataset, ORDERS)
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[Figure]]:
+    """A file of figures: what they were measured with, in its first line, and the figures."""
+    with path.open() as lines:
+        about = json.loads(next(lines))
+        return about, [Figure(**json.loads(line)) for line in lines]
+
+
+def strongest(figures: Iterable[Figure]) -> dict[str, Figure]:
+    """For each set the figure of least error, among those of all its rows; in as many orders as it was run in."""
+    best: dict[str, Figure] = {}
+    for one in figures:
+        if one.whole and (one.set not in best or one.error < best[one.set].error):
+            best[one.set] = one
+    return {name: best[name] for name in DATASETS if name in best}
+
+
+def tables(path: Path) -> Iterator[str]:
+    """The tables of docs/peers.md."""
+    _, figures = read(path)
+    yield "| configuration | what is made |"
+    yield "|---|---|"
+    for name, configuration in CONFIGURATIONS.items():
+        yield f"| {name} | `{configuration.library.module.partition('.')[0]}.{configuration.what}` |"
+    yield ""
+    yield "| set | rows | strongest configuration | error | its orders | ran over all rows | and in all orders |"
+    yield "|---|---|---|---|---|---|---|"
+    best = strongest(figures)
+    for name, one in best.items():
+        whole = [other for other in figures if other.set == name and other.whole]
+        full = sum(len(other.mistakes) >= orders(name) for other in whole)
+        yield (
+            f"| {name} | {one.rows:,} | {one.configuration} | {one.error:.4f} | {len(one.mistakes)} of {orders(name)} "
+            f"| {len(whole)} | {full} |"
+        )
+    yield f"| mean | | | {sum(one.error for one in best.values()) / len(best):.4f} | | | |"
+
+
+def measure(dataset: str, name: str, n: int, seeds: int) -> Figure:
+    """The mistakes of a configuration on the first rows of a set, order by order."""
+    mistakes = []
+    for seed in range(seeds):
+        X, y, _ = stream(dataset, seed)
+        mistakes.append(CONFIGURATIONS[name].mistakes(seed, X[:n], y[:n]))
+    return Figure(dataset, name, n, mistakes)
+
+
+def agreement(new: Figure, old: Figure | None) -> str:
+    """How a new figure compares with the stored one, in the orders that both have."""
+    if old is None or old.rows != new.rows:
+        return "nothing stored for these rows"
+    pairs = list(zip(new.mistakes, old.mistakes, strict=False))
+    if all(a == b for a, b in pairs):
+        return f"as stored in {len(pairs)} orders"
+    return f"differs from the stored mistakes: {[b for _, b in pairs]}"
+
+
+def run(sets: Sequence[str], names: Sequence[str], versions: Mapping[str, str], whole: bool, path: Path) -> None:
+    """Measure some configurations on some sets, write their figures and compare them with the stored ones."""
+    stored = {(one.set, one.configuration): one for one in read(STORED)[1]}
+    about = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+    verdicts = []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as out:
+        print(json.dumps(about), file=out)
+        for dataset, name in product(sets, names):
+            old = stored.get((dataset, name))
+            n, seeds = stream_rows(dataset), orders(dataset)
+            if old and not whole:
+                n, seeds = old.rows, len(old.mistakes)
+            try:
+                new = measure(dataset, name, n, seeds)
+            except Exception as error:  # another release may lack a parameter; the rest of a long run goes on
+                print(f"{dataset:14} {name:42} failed, {type(error).__name__}: {error}", flush=True)
+                continue
+            print(json.dumps(new._asdict()), file=out, flush=True)
+            verdicts.append(agreement(new, old))
+            print(f"{dataset:14} {name:42} {new.error:.4f}  {verdicts[-1]}", flush=True)
+    equal, other = (sum(one.startswith(word) for one in verdicts) for word in ("as stored", "differs"))
+    print(f"{len(verdicts)} figures in {path}: {equal} equal the stored ones in every order, {other} differ.")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sets", nargs="+", choices=DATASETS, help="default: all that are at hand")
+    parser.add_argument("--configurations", nargs="+", choices=CONFIGURATIONS, metavar="NAME", help="default: all 32")
+    parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=list(LIBRARIES), help="default: all four")
+    parser.add_argument("--whole", action="store_true", help="all rows in all orders, where the stored runs were cut")
+    parser.add_argument("--out", type=Path, default=Path("reproduced/peers.jsonl"), help="default: %(default)s")
+    parser.add_argument("--table", type=Path, nargs="?", const=STORED, help="print the tables of a file of figures")
+    asked = parser.parse_args(arguments)
+    if asked.table:
+        print("\n".join(tables(asked.table)))
+        return
+    missing = {name: why for name in asked.libraries if (why := LIBRARIES[name].missing())}
+    for name, why in missing.items():
+        print(f"skipped: {name}, {sum(key.startswith(name) for key in CONFIGURATIONS)} configurations ({why})")
+    far = [name for name in DATASETS if not asked.sets and locate(name)[0] == "download"]
+    if far:
+        print(f"skipped: {', '.join(far)} (not at hand; BAYESVOTE_DATA names the folder to look in)")
+    libraries = [LIBRARIES[name] for name in asked.libraries if name not in missing]
+    run(
+        asked.sets or [name for name in DATASETS if name not in far],
+        [name for name in asked.configurations or CONFIGURATIONS if CONFIGURATIONS[name].library in libraries],
+        {library.package: library.version for library in libraries},
+        asked.whole,
+        asked.out,
+    )
+
+
+if __name__ == "__main__":
+    main()
