@@ -101,7 +101,7 @@ def agreement(new: Figure, old: Figure | None) -> str:
         return "nothing stored for these rows"
     pairs = list(zip(new.mistakes, old.mistakes, strict=False))
     if all(a == b for a, b in pairs):
-        return f"as stored in {len(pairs)} orders"
+        return f"as stored (orders: {len(pairs)})"
     return f"differs from the stored mistakes: {[b for _, b in pairs]}"
 
 
@@ -116,7 +116,7 @@ def run(sets: Sequence[str], names: Sequence[str], versions: Mapping[str, str], 
     verdicts = []
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as out:
-        print(json.dumps(about), file=out)
+        print(json.dumps(about), file=out, flush=True)
         for dataset, name in product(sets, names):
             old = stored.get((dataset, name))
             n, seeds = stream_rows(dataset), orders(dataset)
