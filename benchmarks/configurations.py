@@ -1,6 +1,7 @@
 """The 32 configurations of other libraries that table 6 is compared with, and how a stream goes through each library.
 
-A configuration is a class with the parameters that are set; all others are the library's defaults. Nothing was tuned.
+A configuration is a class with the parameters that are set, the same on every data set; all others are the library's
+defaults.
 """
 
 from collections.abc import Callable, Iterator, Mapping
