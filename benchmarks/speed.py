@@ -36,8 +36,8 @@ from bayesvote import (
 from bayesvote._checks import Array, Labels
 from bayesvote.boosting._booster import Booster
 from bayesvote.datasets import load_dataset, scale
-from bayesvote.evaluate import Model
 from bayesvote.members import Bank
+from bayesvote.model import Model
 from bayesvote.weighting import Weighter
 from peers import MEMBERS, PEERS, measure
 
@@ -86,14 +86,16 @@ def product_seconds(X: Array, features: int) -> float:
     return seconds
 
 
-def stream_seconds(make: Callable[[], Model], X: Array | csr_array, y: Labels, repeats: int = 2) -> tuple[float, float]:
+def stream_seconds(
+    make: Callable[[], Model[Any]], X: Array | csr_array, y: Labels, repeats: int = 2
+) -> tuple[float, float]:
     """Seconds for the whole stream, the best of some runs, and the error."""
     prequential(make(), X[:300], y[:300])
     runs = [prequential(make(), X, y) for _ in range(repeats)]
     return min(run.seconds for run in runs), runs[0].error
 
 
-def started(bank: Bank, weighter: Weighter[Any], features: int) -> Callable[[], Model]:
+def started(bank: Bank[Any], weighter: Weighter[Any], features: int) -> Callable[[], Model[Any]]:
     """Make ensembles anew, each with a copy of the bank."""
     return lambda: Ensemble(copy.deepcopy(bank), weighter).start(features, rng=0)
 

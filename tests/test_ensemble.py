@@ -7,8 +7,9 @@ import pytest
 
 from bayesvote import losses
 from bayesvote._checks import Array, Labels
-from bayesvote.ensemble import Ensemble, decided
+from bayesvote.ensemble import Ensemble
 from bayesvote.members import EstimatorBank, Frozen, PerceptronBank
+from bayesvote.model import decided
 from bayesvote.weighting import SAG, SGD, GammaRate, GammaShape, GammaShapeRate, JointGaussian, Voting, Weighter
 
 
@@ -165,7 +166,7 @@ def test_weights_that_a_member_cannot_take_are_refused_before_any_row_is_learned
 
 def test_misuse_gets_the_error_sentence() -> None:
     X, y = blobs(10)
-    with pytest.raises(ValueError, match="must be started first"):
+    with pytest.raises(ValueError, match="must be started before use"):
         Ensemble(PerceptronBank()).decide(X)
     with pytest.raises(ValueError, match=r"'ramp' with GammaShape\. Use loss='logistic'"):
         ensemble(GammaShape())

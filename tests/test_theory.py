@@ -9,7 +9,7 @@ from scipy.stats import chi2, kstest
 
 from bayesvote import losses, theory
 from bayesvote._checks import Array
-from bayesvote.ensemble import decided
+from bayesvote.model import decided
 from bayesvote.weighting import (
     SGD,
     AveragedSGD,

@@ -15,16 +15,17 @@ with a probability below 2e-5 (its three means may be 4.4 standard errors too lo
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
 
 from bayesvote import losses
 from bayesvote._checks import Array, Labels
-from bayesvote._input import RowsLike, as_rows
-from bayesvote.ensemble import Ensemble, decided
+from bayesvote._input import Rows
+from bayesvote.ensemble import Ensemble
+from bayesvote.members import Bank
+from bayesvote.model import decided
 from bayesvote.weighting import GammaRate, GammaShape, GammaShapeRate, JointGaussian, Posterior
 
 ERRORS = 4.4  # standard errors; further down is a normal variate with probability 5.4e-6
@@ -33,19 +34,25 @@ Stream = tuple[Array, Labels]
 
 
 @dataclass
-class Given:
+class Given(Bank[Any]):
     """Members whose scores are the features."""
 
-    n_members: int
+    n_members: int = 5
 
-    def start(self, n_features: int, n_classes: int = 2, rng: Any = None) -> Self:  # noqa: ARG002
-        return self
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:  # noqa: ARG002
+        return ()
 
-    def scores(self, X: RowsLike) -> Array:
-        return as_rows("Given", X).todense()
+    def score(self, rows: Rows) -> Array:
+        return rows.todense()
 
-    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:  # noqa: ARG002
-        return self.scores(X)
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:  # noqa: ARG002
+        return rows.todense()
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
+        return 0
+
+    def check_state(self, state: Any) -> None:
+        pass
 
 
 def exponential_stream(weights: Array, n: int, rng: np.random.Generator) -> Stream:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from bayesvote import losses, theory
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
 from bayesvote.datasets import load_dataset
-from bayesvote.ensemble import Ensemble, decided
+from bayesvote.ensemble import Ensemble
 from bayesvote.evaluate import Prequential, prequential
 from bayesvote.members import (
     EstimatorBank,
@@ -18,6 +18,7 @@ from bayesvote.members import (
     pretrain,
     random_subsets,
 )
+from bayesvote.model import decided
 from bayesvote.persistence import ModelFileError, load, save
 from bayesvote.weighting import (
     SAG,

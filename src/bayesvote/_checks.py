@@ -71,3 +71,15 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
         bad = encoded[(encoded < 0) | (encoded >= n_classes)][0]
         raise ValueError(f"{who}: y must hold class indices 0 to {n_classes - 1}, got {bad}. Encode the labels first.")
     return encoded
+
+
+def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
+    """Places of labels among the sorted classes, which must hold them all."""
+    places = np.searchsorted(classes, y)
+    unknown = classes[np.minimum(places, len(classes) - 1)] != y
+    if np.any(unknown):
+        raise ValueError(
+            f"{who}: y must hold the classes {classes.tolist()} only, got {y[unknown].tolist()[0]!r}. "
+            "Name all the labels that can come as classes before the first row."
+        )
+    return places

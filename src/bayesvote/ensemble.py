@@ -8,37 +8,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote import _checks, losses
+from bayesvote import losses
 from bayesvote._checks import Array, Labels
-from bayesvote._input import RowsLike, ahead, check_labelled, check_rows
-from bayesvote.losses import Loss
-from bayesvote.members import Bank, EstimatorBank, Frozen, Union
-from bayesvote.weighting import Additive, GammaRate, JointGaussian, Posterior, Weighter
-from bayesvote.weighting.base import Rng
+from bayesvote._input import Rows, RowsLike, ahead, started
+from bayesvote._parts import Learned, Rng, Shape, restored_shape
+from bayesvote.losses import Loss, LossScale
+from bayesvote.members import Bank
+from bayesvote.members.base import check_bank
+from bayesvote.model import Model, decided
+from bayesvote.weighting import GammaRate, Posterior, Weighter
 
 CHUNK = 2048  # rows handed on at a time: enough to be worth a thread's while, few enough for the cache
 
 
-def decided(label_losses: Array) -> Labels:
-    """Labels of least loss: the one prediction rule, (12) among them; a tie goes to the last label, as in (12).
-
-    >>> decided(np.array([[0.2, 0.1], [0.3, 0.3], [0.1, 0.4]]))
-    array([1, 1, 0])
-    """
-    return np.asarray(label_losses.shape[1] - 1 - label_losses[:, ::-1].argmin(axis=1))
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two states hold the same arrays; other objects, of foreign members, are not looked at."""
-    if isinstance(a, np.ndarray):
-        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return True
-
-
 @dataclass
-class Ensemble:
+class Ensemble(Model[Any]):
     """A model: members, their loss, and the weights by which they vote.
 
     Parameters
@@ -60,75 +44,84 @@ class Ensemble:
     array([1, 0, 1, 0])
     """
 
-    bank: Bank
+    bank: Bank[Any]
     weighter: Weighter[Any] = field(default_factory=GammaRate)
     loss: str | Loss = "ramp"
-    state: Any = field(default=None, init=False)
-    n_features: int = field(default=0, init=False)
-    n_classes: int = field(default=0, init=False)
 
-    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
-        """Forget everything and make ready for rows of n_features and labels 0 to n_classes - 1."""
-        loss = losses.get(self.loss)
-        probe = loss(np.array([-1e3, -1.0, 0.0, 1.0, 1e3]))
-        if not np.all((probe >= 0) & np.isfinite(probe)) or (self.weighter.needs_log and not np.all(probe > 0)):
-            floor = "above 0, as its logarithm is taken" if self.weighter.needs_log else "at least 0"
-            raise ValueError(
-                f"Ensemble: loss must be finite and {floor}, got {self.loss!r} with {type(self.weighter).__name__}. "
-                "Use loss='logistic'."
-            )
-        if self.weighter.needs_bounded and np.any(probe > 1):
-            raise ValueError(
-                f"Ensemble: loss must be at most 1, as {type(self.weighter).__name__} takes 1 - 2g for a margin, "
-                f"got {self.loss!r}. Use loss='ramp' or 'zero_one'."
-            )
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        check_bank("Ensemble", self.bank)
+        if not isinstance(self.weighter, Weighter):
+            raise TypeError(f"Ensemble: weighter must be a Weighter, such as GammaRate(), got {self.weighter!r}.")
+        losses.get(self.loss)
+
+    @property
+    def state(self) -> Any:
+        """The weighter's state; None before the start."""
+        return self._state
+
+    @property
+    def shape(self) -> Shape | None:
+        """Features and classes of the members; None before the start."""
+        return None if self.state is None else self.bank.shape
+
+    @property
+    def total_members(self) -> int:
+        """How many members vote."""
+        return self.bank.n_members
+
+    @property
+    def loss_scale(self) -> LossScale:
+        """That of the weighter."""
+        return self.weighter.loss_scale
+
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
+        """Start the members; return the weighter's state before any sample."""
+        self._check_loss()
+        state = self.weighter.init(self.bank.n_members)
         self.bank.start(n_features, n_classes, rng)
-        self.state = self.weighter.init(self.bank.n_members)
-        self.n_features, self.n_classes = n_features, n_classes
-        return self
+        return state
 
-    def decide(self, X: RowsLike) -> Array:
-        """Ensemble loss (n, K) of every label; the decision is the least, see :func:`decided`."""
+    def losses(self, rows: Rows) -> Array:
+        """Ensemble loss (n, K) of every label."""
         weights = self.weights()
-        return np.concatenate([self.weighter.losses_at(weights, G) for G in self._label_losses(X)])
+        return np.concatenate([self.weighter.losses_at(weights, G) for G in self._label_losses(rows)])
 
-    def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Ensemble losses (n, K), row t before row t is learned."""
-        who = "Ensemble.decide_then_learn"
-        self._started(who)
-        rows, labels, w = check_labelled(who, X, y, sample_weight, self.n_features, self.n_classes)
+    def check_weights(self, w: Array) -> None:
+        """Refuse sample weights that the members cannot learn from, and more rows than the weighter can take."""
+        self.bank.check_weights(w)
         self.weighter.check_room(self.state, int(np.count_nonzero(w)))
-        if isinstance(self.bank, EstimatorBank | Union):
-            self.bank.check_weights(w)
+
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Ensemble losses (n, K), row t before row t is learned."""
         if 0 < rows.n <= CHUNK:
-            scores = self.bank.scores_then_learn(rows, labels, w)
-            out, self.state = self.weighter.advance_scores(self.state, self.loss, scores, labels, w)
+            scores = self.bank.advance(rows, y, w)
+            out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, y, w)
             return out
         out = np.empty((rows.n, self.n_classes))
         parts = [slice(start, min(start + CHUNK, rows.n)) for start in range(0, rows.n, CHUNK)]
 
         def scored(part: slice) -> Array:
-            return self.bank.scores_then_learn(rows.part(part.start, part.stop), labels[part], w[part])
+            return self.bank.advance(rows.part(part.start, part.stop), y[part], w[part])
 
         # Members do not know the weights: while one chunk is weighed, the next is scored and learned.
         current = scored(parts[0]) if parts else np.empty(0)
         for k, part in enumerate(parts):
             job = ahead(partial(scored, parts[k + 1])) if k + 1 < len(parts) else None
-            out[part], self.state = self.weighter.advance_scores(self.state, self.loss, current, labels[part], w[part])
+            out[part], self._state = self.weighter.advance_scores(self.state, self.loss, current, y[part], w[part])
             current = job.result() if job else current
         return out
 
     def weights(self) -> Array:
         """Weights of the members."""
-        self._started("Ensemble.weights")
-        return self.weighter.mean(self.state)
+        return self.weighter.mean(started("Ensemble.weights", self.state))
 
     def certainty(self, X: RowsLike, size: int = 1000, rng: Rng = 0) -> Array:
         """Probability (n,) that the decision survives the weights' uncertainty, by ``size`` posterior draws."""
         posterior = self._posterior("Ensemble.certainty")
         draws, weights = posterior.sample(self.state, size, rng), self.weights()
         out = []
-        for G in self._label_losses(X):
+        for G in self._label_losses(self.checked(X)):
             decision = decided(posterior.losses_at(weights, G))
             agreed = np.zeros(len(G))
             for draw in draws:
@@ -142,7 +135,7 @@ class Ensemble:
         A row's contributions sum to the difference of the two labels' losses.
         """
         weights, out = self.weights(), []
-        for G in self._label_losses(X):
+        for G in self._label_losses(self.checked(X)):
             by_label = self.weighter.losses_at(weights, G)
             decision, row = decided(by_label), np.arange(len(G))
             by_label[row, decision] = np.inf
@@ -152,51 +145,103 @@ class Ensemble:
 
     def merge(self, other: "Ensemble") -> Self:
         """Add what another ensemble of the same frozen members has learned; exact."""
-        self._frozen("Ensemble.merge")
-        other._frozen("Ensemble.merge")
+        self._require_frozen("Ensemble.merge")
+        other._require_frozen("Ensemble.merge")
         if self.weighter != other.weighter or self.loss != other.loss:
             raise ValueError("Ensemble.merge: both ensembles must have the same weighter and loss.")
-        if not _same(getattr(self.bank, "state", None), getattr(other.bank, "state", None)):
+        if not _same(self.bank.state, other.bank.state):
             raise ValueError("Ensemble.merge: both ensembles must have the same members, frozen in the same state.")
-        self.state = self.weighter.merge(self.state, other.state)
+        self._state = self.weighter.merge(self.state, other.state)
         return self
 
     def unlearn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Take back rows that were learned by frozen members' weights."""
-        self._frozen("Ensemble.unlearn")
-        if not isinstance(self.weighter, Additive | JointGaussian):
-            raise TypeError(
-                f"Ensemble.unlearn: the weighter's state must be a sum, got {type(self.weighter).__name__}. "
-                "Use GammaRate, GammaShape, GammaShapeRate, JointGaussian or NumericalPosterior."
-            )
-        G = np.concatenate(list(self._label_losses(X)))
-        labels = _checks.labels("Ensemble.unlearn", y, len(G), self.n_classes)
-        self.state = self.weighter.unlearn(self.state, self.weighter.of_truth(G, labels), sample_weight)
+        self._require_frozen("Ensemble.unlearn")
+        rows, labels, w = self.checked_labelled(X, y, sample_weight)
+        G = np.concatenate(list(self._label_losses(rows)))
+        self._state = self.weighter.unlearn(self.state, self.weighter.of_truth(G, labels), w)
         return self
 
-    def _label_losses(self, X: RowsLike) -> Iterator[Array]:
-        """G of a chunk of rows at a time."""
-        rows = check_rows("Ensemble", X, self.n_features)
-        for start in range(0, max(rows.n, 1), CHUNK):
-            yield losses.of_labels(self.loss, self.bank.scores(rows.part(start, min(start + CHUNK, rows.n))))
+    def wider(self, n_features: int, rng: np.random.Generator) -> Any:
+        """Widen the members; the weights stay."""
+        self.bank.widen(n_features, rng)
+        return self.state
 
-    def _started(self, who: str) -> None:
+    def about(self) -> dict[str, Any]:
+        """Members, weighter, loss, and the rows learned where the posterior counts them: without forgetting."""
+        loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
+        rows = None
+        if isinstance(self.weighter, Posterior) and getattr(self.weighter, "forgetting", 1) == 1:
+            # A member does not count rows it abstained on, so the one with the most knows best.
+            rows = round(float(self.weighter.effective_samples(self.state).max()))
+        return {"members": self.bank.n_members, "weighter": str(self.weighter), "loss": loss, "rows_learned": rows}
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
+        """The size of the weighter's state; the members' states are their own."""
+        return self.weighter.least_bytes(self.bank.n_members)
+
+    def check_state(self, state: Any) -> None:
+        """Check the weighter's state."""
+        self.weighter.check_state(state)
+
+    def learned(self) -> Learned | None:
+        """The weighter's state, checked."""
         if self.state is None:
-            raise ValueError(f"{who}: the ensemble must be started first. Call start(n_features, n_classes).")
+            return None
+        facts = {"shape": list(map(int, started(self.who, self.shape))), "version": self.weighter.version}
+        return Learned(facts, self.weighter.arrays(self.state))
+
+    def restore(self, learned: Learned, room: int) -> None:
+        """Take up the weighter's state; the members have theirs already."""
+        shape = restored_shape(learned)
+        if self.bank.shape != shape:
+            raise ValueError(f"members for {self.bank.shape} features and classes instead of {shape}")
+        self._check_loss()
+        m = self.bank.n_members
+        self._state = self.weighter.restored(m, learned.facts["version"], learned.arrays, room)
+
+    def _check_loss(self) -> None:
+        loss = losses.get(self.loss)
+        probe = loss(np.array([-1e3, -1.0, 0.0, 1.0, 1e3]))
+        if not np.all((probe >= 0) & np.isfinite(probe)) or (self.weighter.needs_log and not np.all(probe > 0)):
+            floor = "above 0, as its logarithm is taken" if self.weighter.needs_log else "at least 0"
+            raise ValueError(
+                f"Ensemble: loss must be finite and {floor}, got {self.loss!r} with {self.weighter.who}. "
+                "Use loss='logistic'."
+            )
+        if self.weighter.needs_bounded and np.any(probe > 1):
+            raise ValueError(
+                f"Ensemble: loss must be at most 1, as {self.weighter.who} takes 1 - 2g for a margin, "
+                f"got {self.loss!r}. Use loss='ramp' or 'zero_one'."
+            )
+
+    def _label_losses(self, rows: Rows) -> Iterator[Array]:
+        """G of a chunk of rows at a time."""
+        for start in range(0, max(rows.n, 1), CHUNK):
+            yield losses.of_labels(self.loss, self.bank.score(rows.part(start, min(start + CHUNK, rows.n))))
 
     def _posterior(self, who: str) -> Posterior[Any]:
-        self._started(who)
+        started(who, self.state)
         if not isinstance(self.weighter, Posterior):
             raise TypeError(
-                f"{who}: the weighter must have a posterior, got {type(self.weighter).__name__}. "
+                f"{who}: the weighter must have a posterior, got {self.weighter.who}. "
                 "Use GammaRate, GammaShape, GammaShapeRate, JointGaussian or NumericalPosterior."
             )
         return self.weighter
 
-    def _frozen(self, who: str) -> None:
-        self._started(who)
-        if not isinstance(self.bank, Frozen):
+    def _require_frozen(self, who: str) -> None:
+        started(who, self.state)
+        if self.bank.learns:
             raise TypeError(
                 f"{who}: the members must be frozen, or they are no longer those whose losses were learned, "
-                f"got {type(self.bank).__name__}. Use Frozen(bank)."
+                f"got {self.bank.who}. Use Frozen(bank)."
             )
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two states hold the same arrays; other objects, of foreign members, are not looked at."""
+    if isinstance(a, np.ndarray):
+        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return True

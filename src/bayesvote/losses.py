@@ -5,6 +5,8 @@ label's score less the best other score. The first is the second for the scores 
 """
 
 from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,8 +57,28 @@ def zero_one(margin: ArrayLike) -> Array:
     return (1.0 - np.sign(np.asarray(margin, dtype=np.float64))) / 2.0
 
 
-_KINDS = {"ramp": 0, "logistic": 1, "hinge": 2, "zero_one": 3}  # as the kernels number them
-LOSSES: dict[str, Loss] = {"hinge": hinge, "logistic": logistic, "ramp": ramp, "zero_one": zero_one}
+class Named(NamedTuple):
+    """A loss that the kernels know."""
+
+    function: Loss
+    kernel: int  # its number there
+
+
+LOSSES: dict[str, Named] = {
+    "ramp": Named(ramp, 0),
+    "logistic": Named(logistic, 1),
+    "hinge": Named(hinge, 2),
+    "zero_one": Named(zero_one, 3),
+}
+
+
+class LossScale(Enum):
+    """What the losses of labels measure, which says how probabilities follow from them; see :mod:`bayesvote.model`."""
+
+    SHARE = "the part of the vote that is against a label"
+    LOG_LIKELIHOOD = "minus the log-likelihood of a label, summed over the members"
+    LOG_ODDS = "minus the log-odds of a label against the others"
+    MARGIN = "minus the mean vote for a label, in [-1, 1]"
 
 
 def get(loss: str | Loss) -> Loss:
@@ -68,12 +90,12 @@ def get(loss: str | Loss) -> Loss:
     if callable(loss):
         return loss
     _checks.one_of("losses.get", "loss", loss, LOSSES)
-    return LOSSES[loss]
+    return LOSSES[loss].function
 
 
 def kernel(loss: str | Loss) -> int | None:
     """Give the number by which the kernels know a loss; None for a function."""
-    return _KINDS.get(loss) if isinstance(loss, str) else None
+    return LOSSES[loss].kernel if isinstance(loss, str) else None
 
 
 def margins(scores: Array) -> Array:

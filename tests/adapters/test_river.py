@@ -27,13 +27,13 @@ from bayesvote import (
 )
 from bayesvote._checks import Array
 from bayesvote.adapters import _river_base
-from bayesvote.adapters._widen import Model, widen
 from bayesvote.adapters.river import (
     BayesianEnsembleClassifier,
     OGBoostClassifier,
     OSBoostClassifier,
     OzaBoostClassifier,
 )
+from bayesvote.model import Model
 
 # Not typed throughout, or not at all.
 river: Any = import_module("river.api")
@@ -54,9 +54,7 @@ def named(X: Array) -> list[dict[str, float]]:
 
 def chances(model: Ensemble, X: Array) -> list[float]:
     """Probabilities that the scikit-learn classifier gives for the one row of X."""
-    shell = estimators.BayesianEnsembleClassifier(weighter=model.weighter)
-    shell.model_, shell.classes_, shell.n_features_in_ = model, np.array([0, 1]), X.shape[1]
-    found: list[float] = shell.predict_proba(X)[0].tolist()
+    found: list[float] = estimators.around(model).predict_proba(X)[0].tolist()
     return found
 
 
@@ -171,7 +169,7 @@ def test_widened_as_if_always_there(averaged: bool, n_classes: int) -> None:
 
     narrow, wide = model(7), model(20)
     narrow.decide_then_learn(X[:100, :7], y[:100])
-    widen(narrow, 20, np.random.default_rng(0))
+    narrow.widen(20, 0)
     wide.decide_then_learn(X[:100], y[:100])
     assert np.allclose(narrow.decide(X), wide.decide(X), rtol=1e-12)
     learned = narrow.decide_then_learn(X[100:], y[100:]), wide.decide_then_learn(X[100:], y[100:])
@@ -186,7 +184,7 @@ def test_naive_bayes_widened_as_if_always_there(n_classes: int) -> None:
     banks = [NaiveBayesBank(5, max_features=None).start(d, n_classes) for d in (7, 20)]
     banks[0].scores_then_learn(X[:100, :7], y[:100])
     banks[1].scores_then_learn(X[:100], y[:100])
-    widen(Ensemble(banks[0]), 20, np.random.default_rng(0))
+    banks[0].widen(20, 0)
     assert np.allclose(banks[0].scores(X), banks[1].scores(X), rtol=1e-12)
     learned = [bank.scores_then_learn(X[100:], y[100:]) for bank in banks]
     assert np.allclose(learned[0], learned[1], rtol=1e-12)
@@ -194,7 +192,7 @@ def test_naive_bayes_widened_as_if_always_there(n_classes: int) -> None:
     boosters = [OzaBoost("naive_bayes", 5).start(d, n_classes) for d in (7, 20)]
     boosters[0].decide_then_learn(X[:100, :7], y[:100])
     boosters[1].decide_then_learn(X[:100], y[:100])
-    widen(boosters[0], 20, np.random.default_rng(0))
+    boosters[0].widen(20, 0)
     assert boosters[0].state is not None
     assert boosters[1].state is not None
     for name in ("overall", "pair", "order", "n_continuous", "seen"):  # what does not hang on the members' weights
@@ -204,13 +202,13 @@ def test_naive_bayes_widened_as_if_always_there(n_classes: int) -> None:
 
 def test_widening_before_the_first_row() -> None:
     X, y = stream(100)
-    makes: tuple[Callable[[], Model], ...] = (
+    makes: tuple[Callable[[], Model[Any]], ...] = (
         lambda: Ensemble(NaiveBayesBank(3, max_features=None)),
         lambda: OSBoost("naive_bayes", 3),
     )
     for make in makes:
         narrow, wide = make().start(2, rng=0), make().start(4, rng=0)
-        widen(narrow, 4, np.random.default_rng(0))
+        narrow.widen(4, 0)
         assert np.array_equal(narrow.decide_then_learn(X, y), wide.decide_then_learn(X, y))
 
 
@@ -228,11 +226,11 @@ def test_widening_before_the_first_row() -> None:
     ids=repr,
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_widening_forgets_nothing(model: Model, n_classes: int) -> None:
+def test_widening_forgets_nothing(model: Model[Any], n_classes: int) -> None:
     X, y = stream(200, n_classes=n_classes)
     model.start(4, n_classes, rng=1).decide_then_learn(X, y)
     before = model.decide(X)
-    widen(model, 9, np.random.default_rng(0))
+    model.widen(9, 0)
     after = np.concatenate([X, np.zeros((200, 5))], axis=1)
     assert np.allclose(model.decide(after), before, rtol=1e-12, atol=1e-14)
     model.decide_then_learn(np.random.default_rng(2).normal(size=(200, 9)), y)
@@ -242,11 +240,11 @@ def test_widening_frozen_and_unknown_members() -> None:
     X, y = stream(50)
     frozen = Ensemble(pretrain(PerceptronBank(3).start(4, rng=0), X, y)).start(4)
     before = frozen.decide(X)
-    widen(frozen, 6, np.random.default_rng(0))
+    frozen.widen(6, 0)
     assert np.array_equal(frozen.decide(np.pad(X, ((0, 0), (0, 2)))), before)
 
-    with pytest.raises(TypeError, match="can take more features, got PerceptronBank"):
-        widen(Ensemble(PerceptronBank(3)), 6, np.random.default_rng(0))  # which was never started
+    with pytest.raises(ValueError, match="must be started"):
+        Ensemble(PerceptronBank(3)).widen(6, 0)
 
 
 @pytest.mark.parametrize(

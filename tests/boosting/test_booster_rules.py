@@ -28,7 +28,7 @@ ROW = np.ones((1, 1))
 def test_oza_a_member_wrong_more_often_than_not_does_not_vote_for_its_label() -> None:
     # river gives such a member the weight 1.
     model = OzaBoost(n_members=1)
-    with_scores(model, [0.5]).book[0] = [[1.0], [3.0]]
+    with_scores(model, [0.5]).record[0] = [[1.0], [3.0]]
     losses = model.decide(ROW)
     assert losses[0, 1] == pytest.approx(np.log(3))  # the loss of label 1, for which the member is
     assert losses[0, 0] == pytest.approx(-np.log(3))
@@ -36,13 +36,13 @@ def test_oza_a_member_wrong_more_often_than_not_does_not_vote_for_its_label() ->
 
 def test_oza_votes_with_the_log_odds_of_being_right() -> None:
     model = OzaBoost(n_members=3)
-    with_scores(model, [0.5, -0.5, 2.0]).book[0] = [[4.0, 2.0, 0.0], [1.0, 1.0, 0.0]]
+    with_scores(model, [0.5, -0.5, 2.0]).record[0] = [[4.0, 2.0, 0.0], [1.0, 1.0, 0.0]]
     assert model.decide(ROW)[0, 0] == pytest.approx(np.log(4) - np.log(2))
 
 
 def test_oza_a_member_never_wrong_has_a_finite_vote() -> None:
     model = OzaBoost(n_members=1)
-    with_scores(model, [0.5]).book[0] = [[5.0], [0.0]]
+    with_scores(model, [0.5]).record[0] = [[5.0], [0.0]]
     assert model.decide(ROW)[0, 0] == pytest.approx(np.log(1e10))
 
 
@@ -57,7 +57,7 @@ def test_oza_draws_poisson_of_the_rate_and_not_of_one(weight: float) -> None:
     assert abs(learned - weight * n) < 5 * np.sqrt(weight * n)
 
 
-def test_oza_keeps_its_books_even_if_nothing_is_drawn() -> None:
+def test_oza_keeps_its_record_even_if_nothing_is_drawn() -> None:
     # A well-known implementation skips the bookkeeping when k = 0.
     model = OzaBoost(n_members=3)
     state = with_scores(model, [-0.5, -0.5, 0.5])
@@ -65,14 +65,14 @@ def test_oza_keeps_its_books_even_if_nothing_is_drawn() -> None:
     model.decide_then_learn(ROW, [1], [1e-12])
     np.testing.assert_array_equal(state.weights, before)  # so k = 0 for all
     # Wrong at the rate w: N / (2 w) = 1/2. Wrong at w / 2: N / (2 w / 2) = 1. Right, at w / 2.
-    np.testing.assert_allclose(state.book[0], [[0.0, 0.0, 0.5e-12], [1e-12, 0.5e-12, 0.0]])
+    np.testing.assert_allclose(state.record[0], [[0.0, 0.0, 0.5e-12], [1e-12, 0.5e-12, 0.0]])
 
 
 def test_oza_checks_a_member_after_its_update() -> None:
     model = OzaBoost(n_members=1)
     state = with_scores(model, [-0.5])
     model.decide_then_learn(ROW, [1], [50.0])  # k is 0 with probability exp(-50)
-    np.testing.assert_array_equal(state.book[0], [[50.0], [0.0]])
+    np.testing.assert_array_equal(state.record[0], [[50.0], [0.0]])
     np.testing.assert_allclose(state.weights[0].sum(), 1.5)  # one step, of squared length 2, was enough
 
 
@@ -81,10 +81,10 @@ def test_oza_first_member_sees_every_sample_once_and_rates_stay_below_half_of_al
     X = rng.normal(size=(2000, 3))
     model = OzaBoost(n_members=20).start(3, rng=2)
     model.decide_then_learn(X, X[:, 0] + rng.normal(size=2000) > 0)
-    book = state_of(model).book[0]
-    assert book[:, 0].sum() == pytest.approx(2000.0)
-    assert np.all(np.isfinite(book))
-    np.testing.assert_allclose(book.sum(axis=0), 2000.0, rtol=0.2)  # each half is driven to N / 2
+    record = state_of(model).record[0]
+    assert record[:, 0].sum() == pytest.approx(2000.0)
+    assert np.all(np.isfinite(record))
+    np.testing.assert_allclose(record.sum(axis=0), 2000.0, rtol=0.2)  # each half is driven to N / 2
 
 
 @pytest.mark.parametrize("weight", [0.25, 1.0, 3.0])
@@ -168,7 +168,7 @@ def test_smooth_experts_are_the_first_members_together() -> None:
     state = with_scores(model, [1.0, -1.5, -0.5])  # sums 1, 0, -0.5; a sum of 0 says label 1
     losses = model.decide_then_learn(ROW, [0], [2.0])
     assert losses[0, 0] == pytest.approx(1 / 3)
-    np.testing.assert_array_equal(state.book[0], [[2.0, 2.0, 0.0]])
+    np.testing.assert_array_equal(state.record[0], [[2.0, 2.0, 0.0]])
     state.weights[0, 0], state.weights[0, 1] = 0.0, [1.0, -1.5, -0.5]
     assert model.decide(ROW)[0, 0] == pytest.approx((0.25 + 0.25 - 1.0) / 1.5)
 
@@ -178,10 +178,10 @@ def test_smooth_convex_weights_by_hand() -> None:
     state = with_scores(model, [0.4, -0.4])
     model.decide_then_learn(ROW, [1], [0.5])
     # F = 0 < theta: alpha = (1/2, 1/2) + 0.5 (0.4, -0.4), in the simplex as it is.
-    np.testing.assert_allclose(state.book[0], [[0.7, 0.3]])
+    np.testing.assert_allclose(state.record[0], [[0.7, 0.3]])
     state.weights[0, 0], state.weights[0, 1] = 0.0, [1.0, 1.0]
     model.decide_then_learn(ROW, [1])
-    np.testing.assert_allclose(state.book[0], [[0.7, 0.3]])  # a margin above theta asks for no step
+    np.testing.assert_allclose(state.record[0], [[0.7, 0.3]])  # a margin above theta asks for no step
 
 
 def test_gradient_weight_by_hand() -> None:
@@ -191,10 +191,10 @@ def test_gradient_weight_by_hand() -> None:
     assert losses[0, 1] == pytest.approx(-1.0)
     w = 1 / (1 + np.exp(2.0))
     np.testing.assert_allclose(state.weights[0, 0], [0.0, 0.0, w], rtol=1e-14)
-    np.testing.assert_allclose(state.book[0], [[0.0, 0.0, w]], rtol=1e-14)
+    np.testing.assert_allclose(state.record[0], [[0.0, 0.0, w]], rtol=1e-14)
 
 
 def test_gradient_selector_uses_its_member_of_least_error() -> None:
     model = OGBoost(n_members=2, pool=2)
-    with_scores(model, [0.5, -0.5, 0.25, -0.25]).book[0] = [[2.0, 1.0, 3.0, 3.0]]
+    with_scores(model, [0.5, -0.5, 0.25, -0.25]).record[0] = [[2.0, 1.0, 3.0, 3.0]]
     assert model.decide(ROW)[0, 0] == pytest.approx(-0.5 + 0.25)  # of equals, the first

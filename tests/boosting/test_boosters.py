@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, csr_matrix
 
 from bayesvote._checks import Array, Labels
+from bayesvote._parts import Shape
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost, _booster
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._kernels import _project
@@ -62,7 +63,7 @@ def twin(model: Booster, pool: int = 1) -> oracle.Oza | oracle.Gradient | oracle
     """Make the oracle for a just started two-class model."""
     state = started(model.state)
     key = state.clock[0, 0]
-    m = state.book.shape[2]
+    m = state.record.shape[2]
     rows: list[tuple[oracle.Row, float]] = []
     members: list[oracle.Member] = (
         [oracle.Perceptron(w) for w in state.weights[0].T.tolist()]
@@ -92,7 +93,7 @@ def test_follows_the_oracle_step_by_step(name: str, member: str, seed: int) -> N
         np.testing.assert_allclose(loss, [[expected, -expected]], rtol=1e-9, atol=1e-9)
         if complete and w > 0:
             slow.learn(row, 2 * int(label) - 1, float(w))
-        np.testing.assert_allclose(started(model.state).book[0], slow.book, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(started(model.state).record[0], slow.record, rtol=1e-9, atol=1e-12)
     if member == "perceptron":
         moved = [m.weights for m in slow.members if isinstance(m, oracle.Perceptron)]
         np.testing.assert_allclose(started(model.state).weights[0].T, moved, rtol=1e-9, atol=1e-12)
@@ -125,7 +126,7 @@ def test_selectors_with_a_pool_follow_the_oracle() -> None:
         assert loss == pytest.approx(slow.vote(x.tolist()), abs=1e-9)
         if w > 0:
             slow.learn(x.tolist(), 2 * int(label) - 1, float(w))
-    np.testing.assert_allclose(started(model.state).book[0], slow.book, rtol=1e-9)
+    np.testing.assert_allclose(started(model.state).record[0], slow.record, rtol=1e-9)
 
 
 @every
@@ -179,7 +180,7 @@ def test_a_restored_model_goes_on_bit_for_bit(name: str, member: str) -> None:
     model = MAKERS[name](member=member, n_members=9).start(6, rng=2)
     model.decide_then_learn(X[:50], y[:50], weight[:50])
     other = MAKERS[name](member=member, n_members=9)
-    other.state = copied(model.state)
+    other.install(copied(model.state), Shape(6, 2))
     expected, got = (m.decide_then_learn(X[50:], y[50:], weight[50:]) for m in (model, other))
     np.testing.assert_array_equal(got, expected)
     same(model.state, other.state)
@@ -272,7 +273,8 @@ def test_three_classes_are_one_against_the_rest(name: str, member: str) -> None:
     alone = []
     for k in range(3):
         one = MAKERS[name](member=member, n_members=9)
-        one.state = BoosterState._make(array[k : k + 1].copy() for array in started(model.state))
+        of_one = BoosterState._make(array[k : k + 1].copy() for array in started(model.state))
+        one.install(of_one, Shape(6, 2))
         alone.append(one.decide_then_learn(X, y == k, weight)[:, 1])
     losses = model.decide_then_learn(X, y, weight)
     np.testing.assert_array_equal(losses, np.stack(alone, axis=1))

@@ -15,21 +15,21 @@ from typer.testing import CliRunner
 
 import bayesvote
 from bayesvote import (
+    SAG,
     BayesianEnsembleClassifier,
     Ensemble,
+    FernBank,
     Frozen,
     GammaRate,
     OzaBoost,
     PerceptronBank,
     decided,
     load,
-    losses,
     pretrain,
     save,
 )
 from bayesvote.cli import app as commands
 from bayesvote.datasets import DATASETS
-from bayesvote.estimators import bayesian
 from cli.helpers import NAMES, Cli, rows, write_csv, write_libsvm
 
 COMMANDS = ("run", "predict", "inspect", "merge", "datasets", "reproduce", "bench")
@@ -46,15 +46,16 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_names_are_those_of_the_library() -> None:
-    assert set(commands.MEMBERS) == set(bayesian._MEMBERS)
-    assert set(commands.WEIGHTERS) == set(bayesian._WEIGHTERS)
-    for name in commands.LOSSES:
-        losses.get(name)
-    with pytest.raises(ValueError, match=", ".join(sorted(commands.LOSSES))):
-        losses.get("none")
-    default = BayesianEnsembleClassifier()
-    assert (default.members, default.weighter, default.loss) == ("mixed", commands.WEIGHTERS[0], commands.LOSSES[0])
+def test_names_with_parameters(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
+    options = ("--members", "fern(depth=3)", "--weighter", "sag(horizon=5000)", "--n-members", 5)
+    assert cli("run", csv_file, *options, "-o", tmp_path / "m").code == 0
+    model = load(tmp_path / "m").model_
+    assert model.bank == FernBank(5, depth=3)
+    assert model.weighter == SAG(horizon=5000)
+    wrong = cli("run", csv_file, "--weighter", "sag(horizont=1)")
+    assert "Did you mean 'horizon'?" in wrong.err
+    assert cli("run", csv_file, "--members", "fern(depth=open('x'))").code == 2
+    assert cli("run", csv_file, "--weighter", "sags").code == 2
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -86,7 +86,7 @@ def test_ctrl_c_then_resume(tmp_path: Path, file: Path, whole: Path) -> None:
 def test_ctrl_c_waits_until_a_chunk_is_learned(
     tmp_path: Path, file: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, asked = BayesianEnsembleClassifier.predict_proba_then_learn, [0]
+    ask, asked = BayesianEnsembleClassifier.advance, [0]
 
     def interrupted(self: Any, *rows: Any) -> Any:
         asked[0] += 1
@@ -99,7 +99,7 @@ def test_ctrl_c_waits_until_a_chunk_is_learned(
 
     assert run("whole") == 0
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(BayesianEnsembleClassifier, "predict_proba_then_learn", interrupted)
+    monkeypatch.setattr(BayesianEnsembleClassifier, "advance", interrupted)
     assert run("stopped") == 130
     assert asked == [4]
     learned = Tally.from_json(Checkpoint.load(tmp_path / "stopped" / "state").tally)

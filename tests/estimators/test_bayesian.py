@@ -187,7 +187,7 @@ def test_max_features() -> None:
     X, y = data()
     model: Any = BayesianEnsembleClassifier(n_members=6, max_features=2, random_state=0).fit(X, y)
     perceptrons, naive_bayes, _ = model.model_.bank.banks
-    assert perceptrons.state.own.shape == naive_bayes.state.own.shape == (2, 2)
+    assert perceptrons.state.features.shape == naive_bayes.state.features.shape == (2, 2)
 
 
 def test_a_loss_of_the_users_own() -> None:

@@ -32,7 +32,8 @@ from bayesvote import (
 )
 from bayesvote._checks import Array, Labels
 from bayesvote.datasets import load_dataset, stream
-from bayesvote.evaluate import Model, Tally, memory, steps
+from bayesvote.evaluate import Tally, memory, steps
+from bayesvote.model import Model
 
 N = 120
 NAMES = np.array(["cat", "cow", "dog"])
@@ -57,7 +58,7 @@ def plain(predict: Callable[[int], Any], learn: Callable[[int], object], n: int 
     return out
 
 
-MODELS: dict[str, Callable[[int], Model]] = {
+MODELS: dict[str, Callable[[int], Model[Any]]] = {
     "perceptrons": lambda k: Ensemble(PerceptronBank(5), GammaRate()).start(4, k, rng=1),
     "averaged, fading": lambda k: Ensemble(PerceptronBank(5, averaged=True), GammaRate(forgetting=0.9)).start(4, k, 1),
     "naive Bayes": lambda k: Ensemble(NaiveBayesBank(5), JointGaussian(forgetting=0.99)).start(4, k, rng=1),
@@ -381,7 +382,7 @@ def test_refusals_of_models_and_streams() -> None:
     model = MODELS["perceptrons"](2)
     with pytest.raises(TypeError, match="must learn row by row, got LogisticRegression without partial_fit"):
         prequential(import_module("sklearn.linear_model").LogisticRegression(), X, y)
-    with pytest.raises(ValueError, match="must be started first"):
+    with pytest.raises(ValueError, match="must be started before use"):
         prequential(Ensemble(PerceptronBank(3)), X, y)
     with pytest.raises(ValueError, match=r"models must be at least one, and different objects, got \['a', 'b'\]"):
         prequential({"a": model, "b": model}, X, y)

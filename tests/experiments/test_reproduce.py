@@ -43,7 +43,7 @@ def test_table1_is_the_papers_algorithm_2() -> None:
     order = np.random.default_rng(3).permutation(270)
     X, y = X[order], data.y[order]
     state: Any = tables.Static(job).members.state
-    own = state.uses.T.astype(bool)
+    own = state.mask.T.astype(bool)
     assert set(own.sum(axis=1)) == {6}  # half of the thirteen features
     W, b = perceptrons(X[:27], y[:27], own, 20)
     sum_g, mistakes = np.zeros(100), 0

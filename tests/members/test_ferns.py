@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesvote._checks import Array
+from bayesvote._parts import Shape
 from bayesvote.members.ferns import FernBank, FernState
 from oracles.ferns import Fern, run
 
@@ -198,7 +199,7 @@ def test_a_restored_state_goes_on_bit_for_bit() -> None:
     bank = FernBank(10, depth=4, warmup=200).start(5, rng=0)
     bank.scores_then_learn(X[:90], y[:90], w[:90])
     restored = FernBank(10, depth=4, warmup=200)
-    restored.state = FernState(**{k: v.copy() for k, v in state_of(bank)._asdict().items()})
+    restored.install(FernState(**{k: v.copy() for k, v in state_of(bank)._asdict().items()}), Shape(5, 2))
     np.testing.assert_array_equal(
         bank.scores_then_learn(X[90:], y[90:], w[90:]), restored.scores_then_learn(X[90:], y[90:], w[90:])
     )

@@ -41,7 +41,7 @@ def by_oracle(bank: NaiveBayesBank, X: Array, y: Labels, w: Array, n_classes: in
     kinds = [bank.kinds] * X.shape[1] if isinstance(bank.kinds, str) else bank.kinds
     members = [
         NaiveBayes(f, n_classes, kinds, bank.gaussian_smoothing, bank.bernoulli_smoothing)
-        for f in bank.state.own.tolist()
+        for f in bank.state.features.tolist()
     ]
     out = []
     for row, label, weight in zip(X.tolist(), y.tolist(), w.tolist(), strict=True):
@@ -132,7 +132,7 @@ def test_a_missing_value_stops_only_the_members_that_use_it() -> None:
     bank.scores_then_learn(X, y)
     holed = X[:1].copy()
     holed[0, 2] = np.nan
-    users = (arrays(bank)["own"] == 2).any(axis=1)
+    users = (arrays(bank)["features"] == 2).any(axis=1)
     assert 0 < users.sum() < 40
     np.testing.assert_array_equal(np.isnan(bank.scores_then_learn(holed, y[:1])[0]), users)
     assert np.isfinite(bank.scores(X)).all()
@@ -192,9 +192,9 @@ def test_the_coding_of_a_binary_feature_does_not_matter(low: float, high: float)
 def test_a_third_value_makes_a_feature_gaussian() -> None:
     bank = NaiveBayesBank(n_members=1, max_features=None).start(1)
     bank.scores_then_learn([[0.0], [1.0], [0.0]], [0, 1, 0])
-    assert arrays(bank)["shown"][2] == [2]
+    assert arrays(bank)["values_seen"][2] == [2]
     bank.scores_then_learn([[0.5], [0.0]], [0, 1])
-    assert arrays(bank)["shown"][2] == [3]
+    assert arrays(bank)["values_seen"][2] == [3]
 
 
 @pytest.mark.parametrize("n_values", [1, 2, 3])

@@ -32,7 +32,7 @@ def make_rows(
 
 def by_oracle(bank: PerceptronBank, X: Array, y: Labels, w: Array, n_classes: int) -> Array:
     assert bank.state is not None
-    members = [Perceptron(f, n_classes, bank.averaged) for f in bank.state.own.tolist()]
+    members = [Perceptron(f, n_classes, bank.averaged) for f in bank.state.features.tolist()]
     out = []
     for row, label, weight in zip(X.tolist(), y.tolist(), w.tolist(), strict=True):
         out.append([m.score(row) for m in members])
@@ -151,7 +151,7 @@ def test_a_missing_value_stops_only_the_members_that_use_it() -> None:
     bank = PerceptronBank(n_members=40, max_features=2).start(6, rng=0)
     before = arrays(bank)
     scores = bank.scores_then_learn([[1.0, 1.0, np.nan, 1.0, 1.0, 1.0]], [1])[0]
-    users = (before["own"] == 2).any(axis=1)
+    users = (before["features"] == 2).any(axis=1)
     assert users.any()
     assert not users.all()
     np.testing.assert_array_equal(np.isnan(scores), users)

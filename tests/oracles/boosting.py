@@ -117,7 +117,7 @@ class Oza:
                 rate *= self.n / (2 * self.wrong[i])
 
     @property
-    def book(self) -> list[list[float]]:
+    def record(self) -> list[list[float]]:
         return [self.right, self.wrong]
 
 
@@ -147,7 +147,7 @@ class Gradient:
             total += self.opinion(n, x)
 
     @property
-    def book(self) -> list[list[float]]:
+    def record(self) -> list[list[float]]:
         return [[error for errors in self.errors for error in errors]]
 
 
@@ -191,7 +191,7 @@ class Smooth:
             w = min((1 - self.gamma) ** (z / 2), 1.0)
 
     @property
-    def book(self) -> list[list[float]]:
+    def record(self) -> list[list[float]]:
         return [self.note]
 
 

@@ -37,8 +37,8 @@ def test_the_file_is_a_safetensors_file(tmp_path: Path) -> None:
         assert np.array_equal(arrays[f"state.{name}"], array)
     with safe_open(tmp_path / "m.safetensors", framework="numpy") as file:
         about = file.metadata()
-    assert (about["format"], about["version"]) == ("bayesvote", "1")
-    assert json.loads(about["model"])["weighter"]["kind"] == "JointGaussian"
+    assert (about["format"], about["version"]) == ("bayesvote", "2")
+    assert json.loads(about["model"])["parameters"]["weighter"]["kind"] == "JointGaussian"
 
 
 def test_saving_replaces_the_file_and_keeps_links(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_bad_files_are_refused_in_words(tmp_path: Path) -> None:
         (data + b"0", "cut off or altered"),
         (safetensors.save({"x": np.zeros(3)}), "of something else"),
         (safetensors.save({"x": np.zeros(3)}, metadata={"format": "pt"}), "of something else"),
-        (edited(data, lambda header: header["__metadata__"].update(version="2", library="9.1")), "bayesvote 9.1. Upd"),
-        (edited(data, lambda header: header["__metadata__"].pop("version")), "format version 1"),
+        (edited(data, lambda header: header["__metadata__"].update(version="3", library="9.1")), "bayesvote 9.1. Upd"),
+        (edited(data, lambda header: header["__metadata__"].pop("version")), "format version 2"),
         (edited(data, lambda header: header.pop("bank.state.bias")), "belong to no array|bytes"),
     ]:
         with pytest.raises(ModelFileError, match=said):
@@ -85,7 +85,7 @@ def test_a_file_cannot_name_what_is_not_ours() -> None:
     data = dumps(Ensemble(PerceptronBank(3)))
 
     def renamed(**changes: Any) -> bytes:
-        return described(data, lambda model: model["bank"].update(changes))
+        return described(data, lambda model: model["parameters"]["bank"].update(changes))
 
     for kind in ("os.system", "Ensemble", "GammaRate", "EstimatorBank", "builtins.eval", "", None, ["PerceptronBank"]):
         with pytest.raises(ModelFileError):
@@ -93,7 +93,7 @@ def test_a_file_cannot_name_what_is_not_ours() -> None:
     with pytest.raises(ModelFileError, match="n_jobs"):
         loads(renamed(parameters={"n_jobs": 1}))
     with pytest.raises(ModelFileError, match="loss must be one of"):
-        loads(described(data, lambda model: model.update(loss="eval")))
+        loads(described(data, lambda model: model["parameters"].update(loss="eval")))
 
 
 def test_a_small_file_cannot_ask_for_much_memory() -> None:
@@ -108,38 +108,40 @@ def test_a_small_file_cannot_ask_for_much_memory() -> None:
 
         def changed(key: str, value: Any, data: bytes = data) -> bytes:
             def change(node: Any) -> None:
-                part = node.get("bank", node)
+                part = node["parameters"].get("bank", node)
                 if key == "n_members":
                     part["parameters"]["n_members"] = value
                 else:
-                    part["shape"] = node["shape"] = [value, 2] if key == "n_features" else [D, value]
+                    shape = [value, 2] if key == "n_features" else [D, value]
+                    part["learned"]["facts"]["shape"] = node["learned"]["facts"]["shape"] = shape
 
             return described(data, change)
 
         for key in ("n_members", "n_features", "n_classes"):
             with pytest.raises(ModelFileError, match="bytes or more in a file"):
                 loads(changed(key, huge))
+    wide: dict[str, Any] = {"kind": "JointGaussian", "parameters": {}, "learned": None}
     joint = dumps(Ensemble(PerceptronBank(300, max_features=1), Voting()).start(1))
     with pytest.raises(ModelFileError, match="JointGaussian: a state of"):
-        loads(described(joint, lambda node: node.update(weighter={"kind": "JointGaussian", "parameters": {}})))
+        loads(described(joint, lambda node: node["parameters"].update(weighter=wide)))
     labels = {"array": ["a"] * 10_000 + ["b" * 10_000], "dtype": "U"}
     with pytest.raises(ModelFileError, match="very different lengths"):
-        loads(described(joint, lambda node: node["bank"]["parameters"].update(max_features=labels)))
+        loads(described(joint, lambda node: node["parameters"]["bank"]["parameters"].update(max_features=labels)))
 
 
 @pytest.mark.parametrize(
     ("array", "at", "value"),
     [
-        ("bank.banks[0].state.own", 0, 99),
-        ("bank.banks[0].state.uses", 0, 2),
+        ("bank.banks[0].state.features", 0, 99),
+        ("bank.banks[0].state.mask", 0, 2),
         ("bank.banks[0].state.weights", 0, np.nan),
-        ("bank.banks[1].state.own", 0, 99),
-        ("bank.banks[1].state.shown", -D - 1, 7.0),
+        ("bank.banks[1].state.features", 0, 99),
+        ("bank.banks[1].state.values_seen", -D - 1, 7.0),
         ("bank.banks[2].state.seen", 0, 100),
         ("bank.banks[2].state.seen", 0, -1),
         ("bank.banks[2].state.columns", 0, 3),
         ("bank.banks[2].state.candidates", 0, 6),
-        ("bank.banks[2].state.places", 0, 1.0),
+        ("bank.banks[2].state.places", 0, 1.5),
         ("bank.banks[2].state.labels", 0, 2),
         ("bank.banks[2].state.slots", 0, 6),
         ("bank.banks[2].state.slot_of", 0, 6),
@@ -154,17 +156,17 @@ def test_states_that_would_mislead_a_kernel_are_refused(array: str, at: int, val
     model = Ensemble(bank, JointGaussian()).start(D, rng=0)
     model.decide_then_learn(*rows(40))
     data = dumps(model)
-    model, arrays = _file.unpack(data)
+    _, description, arrays = _file.unpack(data)
     arrays[array].reshape(-1)[at] = value
     with pytest.raises(ModelFileError):
-        loads(_file.pack(model, arrays))
+        loads(_file.pack(description, arrays))
 
 
 def test_boosters_states_that_would_mislead_a_kernel_are_refused() -> None:
     model = OzaBoost("naive_bayes", 3).start(D, rng=0)
     model.decide_then_learn(*rows(40))
-    for name, value in (("order", 6), ("order", -1), ("n_continuous", 7), ("seen", -1.0), ("book", np.nan)):
-        description, arrays = _file.unpack(dumps(model))
+    for name, value in (("order", 6), ("order", -1), ("n_continuous", 7), ("seen", -1.0), ("record", np.nan)):
+        _, description, arrays = _file.unpack(dumps(model))
         arrays[f"state.{name}"].reshape(-1)[0] = value
         with pytest.raises(ModelFileError):
             loads(_file.pack(description, arrays))

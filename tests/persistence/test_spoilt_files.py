@@ -113,7 +113,7 @@ def test_ten_thousand_spoilt_files() -> None:
 
 def contents(data: bytes) -> Any:
     """What a file holds, without what is only its form."""
-    model, arrays = _file.unpack(data)
+    _, model, arrays = _file.unpack(data)
     return model, {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in arrays.items()}
 
 

@@ -1,20 +1,21 @@
 """What the river classifiers share: names of features to columns, labels to class indices, rows to the model."""
 
-from abc import abstractmethod
+import inspect
+import json
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, weights
+from bayesvote._checks import Array, Labels, labels, weights
 from bayesvote._input import as_rows
-from bayesvote.adapters._widen import Model, widen
-from bayesvote.ensemble import decided
-from bayesvote.estimators._probabilities import agreeing
-from bayesvote.estimators.base import OnlineClassifier
+from bayesvote._named import initializer, keyword_only
+from bayesvote._parts import Learned, Part
+from bayesvote.estimators import OnlineClassifier
+from bayesvote.model import Model, decided
 
 try:
     from river import base
@@ -37,8 +38,17 @@ class Layout(NamedTuple):
 _NO_LAYOUT = Layout((), [], np.zeros(0, dtype=np.intp))
 
 
-class Online(base.MiniBatchClassifier):
+class Online(base.MiniBatchClassifier, Part):
     """A model that learns named features and any labels.
+
+    It takes the parameters of its scikit-learn counterpart, but for ``random_state``, and these:
+
+    Parameters
+    ----------
+    classes
+        The labels, if they are known from the start.
+    seed
+        For the members' random choices.
 
     Attributes
     ----------
@@ -50,20 +60,36 @@ class Online(base.MiniBatchClassifier):
         The labels of the model's class indices, in order.
     """
 
-    def __init__(self, classes: Sequence[Hashable] | None, seed: int | None) -> None:
-        self.classes = classes
-        self.seed = seed
-        self.model: Model | None = None
+    complete = True
+    estimator: ClassVar[type[OnlineClassifier[Any]]]
+    classes: Sequence[Hashable] | None
+    seed: int | None
+
+    if TYPE_CHECKING:  # each class has a constructor of its own, made below
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __init_subclass__(cls, estimator: type[OnlineClassifier[Any]], **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.estimator = estimator
+        given = inspect.signature(estimator).parameters.values()
+        own = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in given if one.name != "random_state"]
+        more = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in keyword_only(classes=None, seed=None)]
+        type.__setattr__(cls, "__init__", initializer([*own, *more], cls._begin))
+
+    def _begin(self) -> None:
+        self._shell: OnlineClassifier[Any] | None = None
         self._columns: dict[Hashable, int] = {}
         self._layout = _NO_LAYOUT
-        self._labels: dict[Any, int] = {label: k for k, label in enumerate(() if classes is None else classes)}
-        self._width = self._n_classes = 0
-        self._rng = np.random.default_rng(seed)
-        self._recent: deque[tuple[Array, int, float]] = deque(maxlen=_REPLAY if classes is None else 0)
+        known = () if self.classes is None else self.classes
+        self._labels: dict[Any, int] = {label: k for k, label in enumerate(known)}
+        self._rng = np.random.default_rng(self.seed)
+        self._recent: deque[tuple[Array, int, float]] = deque(maxlen=_REPLAY if self.classes is None else 0)
 
-    @abstractmethod
-    def _shell(self) -> OnlineClassifier[Any]:
-        """Return the classifier of scikit-learn's kind whose model and probabilities these are."""
+    @property
+    def model(self) -> Model[Any] | None:
+        """What learns; None before the first row."""
+        return None if self._shell is None else self._shell.model_
 
     @property
     def _multiclass(self) -> bool:
@@ -85,15 +111,16 @@ class Online(base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: Mapping[Any, Any], **_: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far; none before the first row."""
-        if self.model is None:
+        if self._shell is None:
             return {}
-        return dict(zip(self._labels, self._chances(self._losses(x, self._values(x)))[0].tolist(), strict=True))
+        found = self._probabilities(self._shell, self._losses(self._shell, x, self._values(x)))
+        return dict(zip(self._labels, found[0].tolist(), strict=True))
 
     def predict_one(self, x: Mapping[Any, Any], **_: Any) -> Any:
         """Return the decision; None before the first row."""
-        if self.model is None:
+        if self._shell is None:
             return None
-        return self.labels[decided(self._losses(x, self._values(x)))[0]]
+        return self.labels[decided(self._losses(self._shell, x, self._values(x)))[0]]
 
     def learn_many(self, X: Any, y: Any, w: float = 1.0) -> None:
         """Learn the rows of a DataFrame, as if one by one; NaN is a missing value."""
@@ -103,19 +130,67 @@ class Online(base.MiniBatchClassifier):
     def predict_proba_many(self, X: Any) -> Any:
         """Return a DataFrame of the probabilities of the labels seen so far."""
         pandas = import_module("pandas")
-        if self.model is None:
+        if self._shell is None:
             return pandas.DataFrame(index=X.index)
-        losses = self._losses(X.columns, self._table(X))
-        return pandas.DataFrame(self._chances(losses), columns=self.labels, index=X.index)
+        found = self._probabilities(self._shell, self._losses(self._shell, X.columns, self._table(X)))
+        return pandas.DataFrame(found, columns=self.labels, index=X.index)
 
     def predict_many(self, X: Any) -> Any:
         """Return a Series of the decisions."""
         pandas = import_module("pandas")
-        if self.model is None:
+        if self._shell is None:
             return pandas.Series([None] * len(X), index=X.index, dtype=object)
-        labels = self.labels
-        losses = self._losses(X.columns, self._table(X))
-        return pandas.Series([labels[k] for k in decided(losses)], index=X.index)
+        names = self.labels
+        losses = self._losses(self._shell, X.columns, self._table(X))
+        return pandas.Series([names[k] for k in decided(losses)], index=X.index)
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that the constructor takes."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def learned(self) -> Learned | None:
+        """The estimator, names and labels, and the rows that a new label would be learned with."""
+        if self._shell is None:
+            return None
+        for name in (*self._columns, *self._labels):
+            if not isinstance(name, (str, int, float, bool)):
+                raise ValueError(f"the name or label {name!r} is neither a string nor a number")
+        facts = {
+            "names": self.feature_names,
+            "labels": self.labels,
+            "random": json.dumps(self._rng.bit_generator.state),
+        }
+        X = np.zeros((len(self._recent), self._shell.n_features_in_))
+        for row, (x, _, _) in zip(X, self._recent, strict=True):
+            row[: len(x)] = x
+        arrays = {
+            "recent_rows": X,
+            "recent_labels": np.array([k for _, k, _ in self._recent], dtype=np.intp),
+            "recent_weights": np.array([w for _, _, w in self._recent], dtype=np.float64),
+        }
+        return Learned(facts, arrays, {"estimator": self._shell})
+
+    def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
+        """Take up what a file brings."""
+        facts, arrays, shell = learned.facts, learned.arrays, learned.parts["estimator"]
+        if not isinstance(shell, self.estimator) or not hasattr(shell, "model_"):
+            raise ValueError(f"{type(shell).__name__}, which is not the estimator of {type(self).__name__}")
+        columns = {name: j for j, name in enumerate(facts["names"])}
+        names = {label: k for k, label in enumerate(facts["labels"])}
+        width, n_classes = shell.n_features_in_, len(shell.classes_)
+        if len(columns) != len(facts["names"]) or len(columns) > width or len(names) != len(facts["labels"]):
+            raise ValueError("names or labels that stand twice or are too many")
+        if not 1 <= len(names) <= n_classes:
+            raise ValueError(f"{len(names)} labels for {n_classes} classes")
+        rows = as_rows(type(self).__name__, arrays["recent_rows"])
+        codes: Labels = labels(type(self).__name__, arrays["recent_labels"], rows.n, len(names))
+        w = weights(type(self).__name__, arrays["recent_weights"], rows.n)
+        if rows.width != width or len(arrays) != 3:
+            raise ValueError("recent rows that do not fit the model")
+        rng = np.random.default_rng(0)
+        rng.bit_generator.state = json.loads(facts["random"])
+        self._shell, self._columns, self._labels, self._rng = shell, columns, names, rng
+        self._recent.extend(zip(rows.todense(), codes.tolist(), w.tolist(), strict=True))
 
     def _values(self, x: Mapping[Any, Any]) -> Array:
         try:
@@ -135,12 +210,12 @@ class Online(base.MiniBatchClassifier):
             "Encode the others first, for example with river's OneHotEncoder."
         )
 
-    def _matrix(self, names: Iterable[Hashable], values: Array) -> Array:
+    def _matrix(self, width: int, names: Iterable[Hashable], values: Array) -> Array:
         """Values in the model's columns: absent names are 0, unknown ones left out."""
         layout = self._placed(names)
         if len(layout.known) < len(layout.names):
             values = values[:, layout.known]
-        out = np.zeros((len(values), self._width))
+        out = np.zeros((len(values), width))
         out[:, layout.columns] = values
         return out
 
@@ -152,12 +227,12 @@ class Online(base.MiniBatchClassifier):
             self._layout = Layout(given, known, columns)
         return self._layout
 
-    def _losses(self, names: Iterable[Hashable], values: Array) -> Array:
-        assert self.model is not None
-        return self.model.decide(self._matrix(names, values))[:, : len(self._labels)]
+    def _losses(self, shell: OnlineClassifier[Any], names: Iterable[Hashable], values: Array) -> Array:
+        X = self._matrix(shell.n_features_in_, names, values)
+        return np.asarray(shell.model_.decide(X)[:, : len(self._labels)])
 
-    def _chances(self, losses: Array) -> Array:
-        return agreeing(self._shell()._probabilities(self.model, losses), losses)
+    def _probabilities(self, shell: OnlineClassifier[Any], losses: Array) -> Array:
+        return shell.probabilities(losses)
 
     def _learn(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float) -> None:
         layout = self._placed(names)
@@ -166,7 +241,7 @@ class Online(base.MiniBatchClassifier):
             self._check(values, y, w)  # before anything changes
         if new:
             self._add_features(new)
-        if self.model is None:
+        if self._shell is None:
             self._add_label(y[0])
         first = 0
         for t, label in enumerate(y):
@@ -189,20 +264,21 @@ class Online(base.MiniBatchClassifier):
                 raise ValueError(f"{who}: y must be one of classes, {self.labels}, got {label!r}.")
 
     def _teach(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float) -> None:
-        assert self.model is not None
         if not y:
             return
-        X, labels = self._matrix(names, values), np.array([self._labels[label] for label in y])
-        self.model.decide_then_learn(X, labels, None if w == 1 else w)
+        shell = self._shell
+        assert shell is not None
+        X, codes = self._matrix(shell.n_features_in_, names, values), np.array([self._labels[label] for label in y])
+        shell.advance(*shell.model_.checked_labelled(X, codes, w))
         if self.classes is None:
-            self._recent.extend((X[t].copy(), int(labels[t]), w) for t in range(len(y))[-_REPLAY:])
+            self._recent.extend((X[t].copy(), int(codes[t]), w) for t in range(len(y))[-_REPLAY:])
 
     def _add_features(self, new: set[Hashable]) -> None:
         n_names = len(self._columns) + len(new)
-        if self.model is not None and n_names > self._width:
-            width = max(n_names, 2 * self._width)
-            widen(self.model, width, self._rng)
-            self._width = width
+        if self._shell is not None and n_names > self._shell.n_features_in_:
+            width = max(n_names, 2 * self._shell.n_features_in_)
+            self._shell.model_.widen(width, self._rng)
+            self._shell.n_features_in_ = width
         self._layout = _NO_LAYOUT
         # In an order of their own, so that the order within rows does not matter.
         for name in sorted(new, key=repr):
@@ -210,14 +286,23 @@ class Online(base.MiniBatchClassifier):
 
     def _add_label(self, label: Any) -> None:
         both = not self._labels and isinstance(label, bool | np.bool_)
-        labels = {name: k for k, name in enumerate((False, True) if both else dict.fromkeys([*self._labels, label]))}
-        if self.model is None or len(labels) > self._n_classes:
-            width, n_classes, rng = max(1, len(self._columns)), max(2, len(labels)), np.random.default_rng(self.seed)
-            model: Model = self._shell()._model(np.array([*labels], dtype=object)).start(width, n_classes, rng)
+        names = {name: k for k, name in enumerate((False, True) if both else dict.fromkeys([*self._labels, label]))}
+        if self._shell is None or len(names) > len(self._shell.classes_):
+            rng = np.random.default_rng(self.seed)
+            shell = self._new_shell([*names], rng)
             if self._recent:
-                X = np.zeros((len(self._recent), width))
+                X = np.zeros((len(self._recent), shell.n_features_in_))
                 for row, (x, _, _) in zip(X, self._recent, strict=True):
-                    row[: len(x)] = x[:width]
-                model.decide_then_learn(X, [k for _, k, _ in self._recent], [w for _, _, w in self._recent])
-            self.model, self._width, self._n_classes, self._rng = model, width, n_classes, rng
-        self._labels = labels
+                    row[: len(x)] = x[: len(row)]
+                codes, w = [k for _, k, _ in self._recent], [w for _, _, w in self._recent]
+                shell.advance(*shell.model_.checked_labelled(X, codes, w))
+            self._shell, self._rng = shell, rng
+        self._labels = names
+
+    def _new_shell(self, names: list[Any], rng: np.random.Generator) -> OnlineClassifier[Any]:
+        given = {name: value for name, value in self.parameters().items() if name not in ("classes", "seed")}
+        classes = np.empty(max(2, len(names)), dtype=object)  # a single label still lacks its counterpart
+        classes[: len(names)] = names
+        shell = self.estimator(**given).start(max(1, len(self._columns)), classes, rng)
+        shell.classes_ = np.arange(len(classes))  # labels are looked up here
+        return shell

@@ -4,20 +4,18 @@ The features and classes are those of the schema. A missing value, NaN, makes th
 feature is taken for the number of its value, so encode one of more than two values first.
 """
 
-from collections.abc import Sequence
+import inspect
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from bayesvote import estimators
 from bayesvote._checks import Array
-from bayesvote.ensemble import decided
-from bayesvote.estimators._probabilities import agreeing
-from bayesvote.estimators.base import OnlineClassifier
-from bayesvote.losses import Loss
-from bayesvote.members import Bank
-from bayesvote.weighting import Weighter
+from bayesvote._named import initializer, keyword_only
+from bayesvote._parts import Learned, Part
+from bayesvote.estimators import OnlineClassifier
+from bayesvote.model import Model, decided
 
 try:
     from capymoa.base import Classifier
@@ -28,22 +26,53 @@ except ImportError as error:
         "bayesvote.adapters.capymoa: CapyMOA must be installed, got none. Run: pip install 'bayesvote[capymoa]'"
     ) from error
 
-__all__ = ["BayesianEnsembleClassifier", "OGBoostClassifier", "OSBoostClassifier", "OzaBoostClassifier", "batched"]
 
+class Online(Classifier, Part):
+    """A model that learns instances.
 
-class _Online(Classifier):
-    """A model that learns instances."""
+    It takes the schema of the stream, the parameters of its scikit-learn counterpart but for ``random_state``, and
+    ``random_seed``, for the members' random choices.
 
-    def __init__(self, schema: Schema, random_seed: int, shell: OnlineClassifier[Any]) -> None:
-        super().__init__(schema, random_seed)
+    Attributes
+    ----------
+    model : Ensemble or booster
+        What learns.
+    """
+
+    complete = True
+    estimator: ClassVar[type[OnlineClassifier[Any]]]
+    schema: Schema
+
+    if TYPE_CHECKING:  # each class has a constructor of its own, made below
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __init_subclass__(cls, estimator: type[OnlineClassifier[Any]], **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.estimator = estimator
+        given = inspect.signature(estimator).parameters.values()
+        first = inspect.Parameter("schema", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        own = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in given if one.name != "random_state"]
+        seed = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in keyword_only(random_seed=1)]
+        type.__setattr__(cls, "__init__", initializer([first, *own, *seed], cls._begin))
+
+    def _begin(self) -> None:
+        Classifier.__init__(self, self.schema, self.random_seed)
+        given = self.parameters()
+        schema, seed = given.pop("schema"), given.pop("random_seed")
         # Of a single class there is nothing to tell; the models want two.
-        n_classes = max(2, schema.get_num_classes())
-        self._shell = shell
-        self.model = shell._model(np.arange(n_classes)).start(schema.get_num_attributes(), n_classes, random_seed)
+        classes = np.arange(max(2, schema.get_num_classes()))
+        self._shell = self.estimator(**given).start(schema.get_num_attributes(), classes, np.random.default_rng(seed))
+
+    @property
+    def model(self) -> Model[Any]:
+        """What learns."""
+        model: Model[Any] = self._shell.model_
+        return model
 
     def train(self, instance: LabeledInstance) -> None:
         """Learn an instance."""
-        self.model.decide_then_learn(instance.x.reshape(1, -1), np.array([instance.y_index]))
+        self._learn(instance.x.reshape(1, -1), np.array([instance.y_index]))
 
     def predict(self, instance: Instance) -> int:
         """Return the index of the label decided for."""
@@ -51,17 +80,34 @@ class _Online(Classifier):
 
     def predict_proba(self, instance: Instance) -> Array:
         """Return the probabilities of the labels."""
-        return np.asarray(self._chances(instance.x.reshape(1, -1))[0])
+        return np.asarray(self._probabilities(instance.x.reshape(1, -1))[0])
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that the constructor takes; of the schema, which a file cannot hold, only the place is saved."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def learned(self) -> Learned | None:
+        """The estimator."""
+        return Learned(parts={"estimator": self._shell})
+
+    def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
+        """Take up the estimator, which must fit the schema."""
+        shell = learned.parts["estimator"]
+        if not isinstance(shell, self.estimator) or getattr(shell, "n_features_in_", 0) != self._shell.n_features_in_:
+            raise ValueError(f"{type(shell).__name__}, which does not fit the schema")
+        self._shell = shell
+
+    def _learn(self, X: Array, y: Any) -> None:
+        self._shell.advance(*self.model.checked_labelled(X, y, None))
 
     def _losses(self, X: Array) -> Array:
         return np.asarray(self.model.decide(X)[:, : self.schema.get_num_classes()])
 
-    def _chances(self, X: Array) -> Array:
-        losses = self._losses(X)
-        return agreeing(self._shell._probabilities(self.model, losses), losses)
+    def _probabilities(self, X: Array) -> Array:
+        return self._shell.probabilities(self._losses(X))
 
 
-def batched(learner: _Online) -> Classifier:
+def batched(learner: Online) -> Classifier:
     """Return the learner as a ``BatchClassifier``, for evaluation with a batch_size above 1; needs PyTorch.
 
     CapyMOA predicts a whole batch before it is learned. Otherwise it is the same learner, not a copy.
@@ -79,140 +125,48 @@ def batched(learner: _Online) -> Classifier:
             return str(learner)
 
         def batch_train(self, x: Any, y: Any) -> None:
-            learner.model.decide_then_learn(x.numpy(), y.numpy())
+            learner._learn(x.numpy(), y.numpy())
 
         def batch_predict(self, x: Any) -> Any:
             return torch.from_numpy(decided(learner._losses(x.numpy())))
 
         def batch_predict_proba(self, x: Any) -> Any:
-            return torch.from_numpy(learner._chances(x.numpy()))
+            return torch.from_numpy(learner._probabilities(x.numpy()))
 
     return Batched(learner.schema, learner.random_seed)
 
 
-class BayesianEnsembleClassifier(_Online):
+class BayesianEnsembleClassifier(Online, estimator=estimators.BayesianEnsembleClassifier):
     """Members of any kind, voting with Bayesian weights, learned online.
 
-    The paper's algorithm is ``members="perceptron"`` or ``"naive_bayes"`` with ``weighter="gamma_rate"``.
-
-    Parameters
-    ----------
-    schema
-        Of the stream.
-    members
-        "mixed", "perceptron", "averaged_perceptron", "naive_bayes" or "fern"; a bank of :mod:`bayesvote.members`; or a
-        list of classifiers of river and scikit-learn, of which copies learn, and fitted ones of scikit-learn are used
-        as they are.
-    n_members
-        How many members, if named.
-    max_features
-        How many features each named member sees: a fraction, a count, None for all, or "auto".
-    loss
-        The loss of a member, a name of :mod:`bayesvote.losses` or a function of the margin.
-    weighter
-        "joint_gaussian", "gamma_rate", ..., or a weighter of :mod:`bayesvote.weighting`.
-    forgetting
-        Factor by which the past of the weights fades with each row; 1 keeps all of it.
-    random_seed
-        For the members' random choices.
-
-    Attributes
-    ----------
-    model : Ensemble
-        What learns, with ``weights()``, ``certainty`` and ``contributions``.
+    It takes the schema, the parameters of :class:`bayesvote.BayesianEnsembleClassifier` but for ``random_state``, and
+    ``random_seed``.
     """
 
-    def __init__(
-        self,
-        schema: Schema,
-        members: str | Bank | Sequence[Any] = "mixed",
-        n_members: int = 100,
-        max_features: str | float | int | None = "auto",
-        loss: str | Loss = "ramp",
-        weighter: str | Weighter[Any] = "joint_gaussian",
-        forgetting: float = 1.0,
-        random_seed: int = 1,
-    ) -> None:
-        shell = estimators.BayesianEnsembleClassifier(
-            members, n_members, max_features=max_features, loss=loss, weighter=weighter, forgetting=forgetting
-        )
-        super().__init__(schema, random_seed, shell)
+
+class OzaBoostClassifier(Online, estimator=estimators.OzaBoostClassifier):
+    """Online AdaBoost: schema, the parameters of :class:`bayesvote.OzaBoost`, ``calibrated``, ``random_seed``."""
 
 
-class OzaBoostClassifier(_Online):
-    """OzaBoost, online AdaBoost; see :class:`bayesvote.OzaBoost`.
-
-    Parameters
-    ----------
-    schema
-        Of the stream.
-    member
-        "perceptron" or "naive_bayes".
-    n_members
-        How many members.
-    random_seed
-        For the random start and draws.
-    """
-
-    def __init__(self, schema: Schema, member: str = "perceptron", n_members: int = 100, random_seed: int = 1) -> None:
-        super().__init__(schema, random_seed, estimators.OzaBoostClassifier(member, n_members))
+class OGBoostClassifier(Online, estimator=estimators.OGBoostClassifier):
+    """Online GradientBoost: schema, the parameters of :class:`bayesvote.OGBoost`, ``calibrated``, ``random_seed``."""
 
 
-class OGBoostClassifier(_Online):
-    """OGBoost, online GradientBoost; see :class:`bayesvote.OGBoost`.
-
-    Parameters
-    ----------
-    schema
-        Of the stream.
-    member
-        "perceptron" or "naive_bayes".
-    n_members
-        How many selectors.
-    pool
-        Members per selector; 1 for naive Bayes.
-    random_seed
-        For the random start.
-    """
-
-    def __init__(
-        self,
-        schema: Schema,
-        member: str = "perceptron",
-        n_members: int = 100,
-        pool: int = 1,
-        random_seed: int = 1,
-    ) -> None:
-        super().__init__(schema, random_seed, estimators.OGBoostClassifier(member, n_members, pool=pool))
+class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
+    """Online SmoothBoost: schema, the parameters of :class:`bayesvote.OSBoost`, ``calibrated``, ``random_seed``."""
 
 
-class OSBoostClassifier(_Online):
-    """OSBoost, online SmoothBoost; see :class:`bayesvote.OSBoost`.
+# The classes by the names that model files know them by.
+CLASSIFIERS = {
+    kind.__name__: kind
+    for kind in (BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier)
+}
 
-    Parameters
-    ----------
-    schema
-        Of the stream.
-    member
-        "perceptron" or "naive_bayes".
-    n_members
-        How many members.
-    gamma
-        The edge that the members are supposed to have, in (0, 1).
-    variant
-        "uniform", "expert" or "convex": how the members' votes are weighed.
-    random_seed
-        For the random start.
-    """
-
-    def __init__(
-        self,
-        schema: Schema,
-        member: str = "perceptron",
-        n_members: int = 100,
-        gamma: float = 0.1,
-        variant: str = "uniform",
-        random_seed: int = 1,
-    ) -> None:
-        shell = estimators.OSBoostClassifier(member, n_members, gamma=gamma, variant=variant)
-        super().__init__(schema, random_seed, shell)
+__all__ = [
+    "CLASSIFIERS",
+    "BayesianEnsembleClassifier",
+    "OGBoostClassifier",
+    "OSBoostClassifier",
+    "OzaBoostClassifier",
+    "batched",
+]

@@ -1,23 +1,24 @@
 """What the boosters share: start, state, input checks, and several classes through one against the rest."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bayesvote._checks import Array, Labels, one_of, whole
-from bayesvote._input import Rows, RowsLike, ahead, check_labelled, check_rows, check_start, n_threads, started
+from bayesvote._input import Rows, ahead, n_threads, started
+from bayesvote._parts import Arrays, all_finite, padded, renamed, require, within
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
+from bayesvote.model import Model
 
 # Rows that one half of the members hands on to the other at a time.
 _BLOCK = 1024
 
 
 @dataclass
-class Booster(ABC):
+class Booster(Model[BoosterState]):
     """Base of the boosters.
 
     Every member uses all features. A Perceptron has a constant term, starts from weights drawn from U(-1, 1),
@@ -39,72 +40,107 @@ class Booster(ABC):
     member: str = "perceptron"
     n_members: int = 100
 
-    def __post_init__(self) -> None:
-        self.state: BoosterState | None = None
+    version = 2
 
     @abstractmethod
     def _rule(self) -> Rule:
         """Check the configuration; return how the kernels are to work."""
 
     @abstractmethod
-    def _book(self, n_boosters: int) -> Array:
-        """Return the booster's empty book about its members, (n_boosters, b, m)."""
+    def _record(self, n_boosters: int) -> Array:
+        """Return the record of members that have done nothing yet, (n_boosters, b, m)."""
 
-    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
-        """Forget everything and make ready for rows of n_features and labels 0 to n_classes - 1."""
-        who = type(self).__name__
-        one_of(who, "member", self.member, ("naive_bayes", "perceptron"))
-        whole(who, "n_members", self.n_members)
-        generator = check_start(who, n_features, n_classes, rng)
+    @property
+    def total_members(self) -> int:
+        """How many members vote."""
+        return self.n_members
+
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> BoosterState:
+        """Draw the Perceptrons' first weights; one two-class booster, or one for each of more classes."""
+        one_of(self.who, "member", self.member, ("naive_bayes", "perceptron"))
+        whole(self.who, "n_members", self.n_members)
         self._rule()
         b = 1 if n_classes == 2 else n_classes
-        book = self._book(b)
-        m = book.shape[2]
+        record = self._record(b)
+        m = record.shape[2]
         linear = self.member == "perceptron"
         d = 0 if linear else n_features
-        self.state = BoosterState(
-            weights=generator.uniform(-1.0, 1.0, (b, 1 + n_features if linear else 0, m)),
+        return BoosterState(
+            weights=rng.uniform(-1.0, 1.0, (b, 1 + n_features if linear else 0, m)),
             totals=np.zeros((b, 2, 0 if linear else m)),
             stats=np.zeros((b, 2, 2, d, m)),
             overall=np.zeros((b, 2, d, 1)),
             pair=np.full((b, 2, d), np.nan),
             order=np.tile(np.arange(d, dtype=np.int64), (b, 1)),
             n_continuous=np.zeros((b, 1), dtype=np.int64),
-            book=book,
+            record=record,
             seen=np.zeros((b, 1)),
-            clock=np.stack([generator.integers(2**64, size=b, dtype=np.uint64), np.zeros(b, np.uint64)], axis=1),
+            clock=np.stack([rng.integers(2**64, size=b, dtype=np.uint64), np.zeros(b, np.uint64)], axis=1),
         )
-        return self
 
-    def decide(self, X: RowsLike) -> Array:
-        """Return minus each label's vote, (n, K): the least one is the decision, the last of equals.
+    def losses(self, rows: Rows) -> Array:
+        """Minus each label's vote, (n, K)."""
+        return self.advance(rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n))
 
-        Nothing is learned.
-        """
-        who = type(self).__name__
-        state = started(who, self.state)
-        rows = check_rows(who, X, self._n_features(state))
-        return self._run(state, rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n))
-
-    def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Decide as ``decide`` does, on row t before row t is learned; equal to doing so row by row."""
-        who = type(self).__name__
-        state = started(who, self.state)
-        n_classes = max(2, len(state.seen))
-        rows, label, weight = check_labelled(who, X, y, sample_weight, self._n_features(state), n_classes)
-        return self._run(state, rows, label, weight)
-
-    def _n_features(self, state: BoosterState) -> int:
-        return int(state.weights.shape[1] - 1 if self.member == "perceptron" else state.order.shape[1])
-
-    def _run(self, state: BoosterState, rows: Rows, label: Labels, weight: Array) -> Array:
-        rule = self._rule()._replace(n_members=state.book.shape[2])
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Minus each label's vote, (n, K), row t before row t is learned."""
+        state = started(self.who, self.state)
+        rule = self._rule()._replace(n_members=state.record.shape[2])
         votes = np.zeros((len(state.seen), rows.n))
         for k, own in enumerate(votes):
             one = BoosterState._make(array[k] for array in state)
-            mine = label if len(votes) == 1 else (label == k).astype(np.intp)
-            _boost(rule, one, rows, mine, weight, own)
+            mine = y if len(votes) == 1 else (y == k).astype(np.intp)
+            _boost(rule, one, rows, mine, w, own)
         return np.stack([votes[0], -votes[0]], axis=1) if len(votes) == 1 else -votes.T
+
+    def wider(self, n_features: int, rng: np.random.Generator) -> BoosterState:
+        """Draw first weights for the new features, or count the value 0 for every row so far."""
+        old = started(self.who, self.state)
+        if self.member == "perceptron":
+            b, rows, m = old.weights.shape
+            new = rng.uniform(-1.0, 1.0, (b, 1 + n_features - rows, m))  # as at the start
+            return old._replace(weights=np.concatenate([old.weights, new], axis=1))
+        b, d = old.order.shape
+        pair = np.full((b, 2, n_features), np.nan)
+        pair[:, :, :d] = old.pair
+        pair[:, 0, d:] = np.where(old.seen > 0, 0.0, np.nan)  # rows were seen, so the value 0 was
+        return old._replace(
+            stats=padded(old.stats, 3, n_features),
+            overall=padded(old.overall, 2, n_features),
+            pair=pair,
+            order=np.concatenate([old.order, np.tile(np.arange(d, n_features), (b, 1))], axis=1),
+        )
+
+    def about(self) -> dict[str, Any]:
+        """Members, and the rows learned."""
+        rows = None if self.state is None else int(self.state.clock[0, 1])
+        return {"members": f"{self.n_members} {self.member}", "rows_learned": rows}
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:
+        """The size of the members."""
+        whole(self.who, "n_members", self.n_members)
+        self._rule()
+        return 8 * n_features * self.total_members * (1 if n_classes == 2 else n_classes)
+
+    def check_state(self, state: BoosterState) -> None:
+        """Refuse what the kernels would take for an index, and negative sums."""
+        all_finite(state, but=("pair",))
+        b, d = state.order.shape
+        in_order = np.array_equal(np.sort(state.order), np.tile(np.arange(d), (b, 1)))
+        require(in_order, f"order must be a permutation of 0 to {d - 1}")
+        require(within(state.n_continuous, 0, d), f"n_continuous must be from 0 to {d}")
+        require(not np.any(state.record < 0), "record must be at least 0")
+        require(not np.any(state.seen < 0), "seen must be at least 0")
+        require(not np.any(state.totals < 0), "totals must be at least 0")
+        # The second number is a sum of squares, or for features of two values 0.
+        require(not np.any(state.stats[:, :, 1] < 0), "squared deviations in stats must be at least 0")
+        require(not np.any(state.overall[:, 1] < 0), "squared deviations in overall must be at least 0")
+
+    def upgraded(self, version: int, arrays: Arrays) -> Arrays:
+        """Version 1 had another name for the record."""
+        if version != 1:
+            return super().upgraded(version, arrays)
+        return renamed(arrays, book="record")
 
 
 def _boost(rule: Rule, state: BoosterState, rows: Rows, label: Labels, weight: Array, votes: Array) -> None:

@@ -41,13 +41,13 @@ def _cut(score: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _oza_vote(book: Array, scores: Array, vote: float) -> float:
+def _oza_vote(record: Array, scores: Array, vote: float) -> float:
     """Add the members' votes; one logarithm for the product of a group's odds."""
     m = scores.shape[0]
     for start in range(0, m, GROUP):
         above = below = 1.0
         for i in range(start, min(start + GROUP, m)):
-            right, wrong = book[0, i], book[1, i]
+            right, wrong = record[0, i], record[1, i]
             if right + wrong > 0.0:
                 error = min(max(wrong / (right + wrong), _LEAST_ERROR), 1.0 - _LEAST_ERROR)
                 above *= 1.0 - error if scores[i] >= 0.0 else error
@@ -60,7 +60,7 @@ def _oza_vote(book: Array, scores: Array, vote: float) -> float:
 def _oza_teach(
     rule: Rule, state: BoosterState, work: _Work, facts: BayesWork, length: float, label: int, rate: float
 ) -> float:
-    book, scores, weights = state.book, work.scores, work.weight
+    record, scores, weights = state.record, work.scores, work.weight
     key, draw = state.clock[0], state.clock[1] * np.uint64(rule.n_members) + np.uint64(rule.first)
     half = 0.5 * state.seen[0]
     bayes = state.totals.size > 0
@@ -79,11 +79,11 @@ def _oza_teach(
                 scores[i] = learned_opinion(state, facts, label, k, i)
             right = scores[i] >= 0.0 if label == 1 else scores[i] < 0.0
         if right:
-            book[0, i] += rate
-            rate = rate * half / book[0, i]
+            record[0, i] += rate
+            rate = rate * half / record[0, i]
         else:
-            book[1, i] += rate
-            rate = rate * half / book[1, i]
+            record[1, i] += rate
+            rate = rate * half / record[1, i]
     return rate
 
 
@@ -115,7 +115,7 @@ def _gradient_teach(
     weight: float,
     total: float,
 ) -> float:
-    errors, scores, weights = state.book[0], work.scores, work.weight
+    errors, scores, weights = state.record[0], work.scores, work.weight
     bayes = state.totals.size > 0
     sign = 2.0 * label - 1.0
     for start in range(0, scores.shape[0], rule.pool):
@@ -136,7 +136,7 @@ def _gradient_teach(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _smooth_vote(rule: Rule, book: Array, opinions: Array, vote: float) -> float:
+def _smooth_vote(rule: Rule, record: Array, opinions: Array, vote: float) -> float:
     m = opinions.shape[0]
     if rule.kind == SMOOTH:
         share = 1.0 / rule.n_members
@@ -146,33 +146,33 @@ def _smooth_vote(rule: Rule, book: Array, opinions: Array, vote: float) -> float
     total = 0.0
     if rule.kind == SMOOTH_CONVEX:
         for i in range(m):
-            total += book[0, i] * opinions[i]
+            total += record[0, i] * opinions[i]
         return total
-    least = book[0].min()
+    least = record[0].min()
     everyone = 0.0
     first = 0.0
     for i in range(m):
         first += opinions[i]
-        expert = math.exp(-math.log(2.0) * (book[0, i] - least))
+        expert = math.exp(-math.log(2.0) * (record[0, i] - least))
         total += expert if first >= 0.0 else -expert
         everyone += expert
     return total / everyone
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _smooth_weigh(book: Array, opinions: Array, rule: int, label: int, weight: float, step: float) -> None:
+def _smooth_weigh(record: Array, opinions: Array, rule: int, label: int, weight: float, step: float) -> None:
     """Teach the experts, or the convex weights by a step."""
     sign = 2.0 * label - 1.0
     if rule == SMOOTH_CONVEX:
         for i in range(opinions.shape[0]):
-            book[0, i] += step * sign * opinions[i]
-        _project(book[0])
+            record[0, i] += step * sign * opinions[i]
+        _project(record[0])
         return
     first = 0.0
     for i in range(opinions.shape[0]):
         first += opinions[i]
         if (first >= 0.0) != (label == 1):
-            book[0, i] += weight
+            record[0, i] += weight
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -232,7 +232,7 @@ def run(
     and are left with what these make of it.
     """
     rule = Rule(kind, gamma, pool, n_members, first)  # as an argument it would take long to look at
-    m = state.book.shape[1]
+    m = state.record.shape[1]
     d = max(state.weights.shape[0] - 1, state.order.shape[0])
     bayes = state.totals.size > 0
     work = _Work(np.empty(m), np.empty(m), np.empty(m))
@@ -260,13 +260,13 @@ def run(
         else:
             perceptron_scores(state.weights, used, x, n, work.scores)
         if rule.kind == OZA:
-            votes[t] = _oza_vote(state.book, work.scores, votes[t])
+            votes[t] = _oza_vote(state.record, work.scores, votes[t])
         elif rule.kind == GRADIENT:
-            votes[t] = _gradient_vote(state.book[0], work.scores, rule.pool, votes[t])
+            votes[t] = _gradient_vote(state.record[0], work.scores, rule.pool, votes[t])
         else:
             for i in range(m):
                 work.opinions[i] = _cut(work.scores[i])
-            votes[t] = _smooth_vote(rule, state.book, work.opinions, votes[t])
+            votes[t] = _smooth_vote(rule, state.record, work.opinions, votes[t])
         if weight[t] == 0.0:
             continue
         state.clock[1] += np.uint64(1)
@@ -287,7 +287,7 @@ def run(
             if rule.kind != SMOOTH:
                 margin = (2.0 * label[t] - 1.0) * votes[t]
                 if rule.kind != SMOOTH_CONVEX or margin < rule.gamma / (2.0 + rule.gamma):
-                    _smooth_weigh(state.book, work.opinions, rule.kind, label[t], weight[t], weight[t] * step)
+                    _smooth_weigh(state.record, work.opinions, rule.kind, label[t], weight[t], weight[t] * step)
             carry[t] = _smooth_teach(rule, bayes, work, label[t], weight[t], carry[t])
             if bayes:
                 learn_binary(state, label[t], work.weight, facts)

@@ -31,8 +31,8 @@ class BoosterState(NamedTuple):
         Naive Bayes: the columns, the continuous ones first.
     n_continuous : (1,)
         Naive Bayes: how many features showed more than two values.
-    book : (b, m)
-        What the booster notes about its members; each booster's class says what.
+    record : (b, m)
+        How the members have done so far; each booster's class says what it keeps.
     seen : (1,)
         The sum of the sample weights learned.
     clock : (2,)
@@ -46,7 +46,7 @@ class BoosterState(NamedTuple):
     pair: Array
     order: NDArray[np.int64]
     n_continuous: NDArray[np.int64]
-    book: Array
+    record: Array
     seen: Array
     clock: NDArray[np.uint64]
 
@@ -64,7 +64,7 @@ class BoosterState(NamedTuple):
 
 
 # Fields whose last axis runs over the members.
-_OF_MEMBERS = ("weights", "totals", "stats", "book")
+_OF_MEMBERS = ("weights", "totals", "stats", "record")
 
 # The boosters by number, as the kernels know them.
 OZA, GRADIENT, SMOOTH, SMOOTH_EXPERT, SMOOTH_CONVEX = range(5)

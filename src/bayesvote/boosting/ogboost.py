@@ -7,6 +7,7 @@ import numpy as np
 from bayesvote._checks import Array, whole
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._state import GRADIENT, Rule
+from bayesvote.losses import LossScale
 
 
 @dataclass
@@ -21,7 +22,7 @@ class OGBoost(Booster):
     adds :math:`w_n` to the errors of those that are still wrong, selects its member of least error, the first of
     equals, and adds that member's vote: :math:`F_n = F_{n-1} + h_n(x)`. The decision is the sign of the last F.
     Votes are in [-1, 1]: 2 P(y = 1 | x) - 1 for naive Bayes, the score cut off there for a Perceptron. A sample
-    weight multiplies :math:`w_n`. The state's book holds the errors.
+    weight multiplies :math:`w_n`. The state's record holds the errors.
 
     Parameters
     ----------
@@ -33,7 +34,14 @@ class OGBoost(Booster):
         Members per selector; 1 for naive Bayes, whose members would be equal for ever.
     """
 
+    loss_scale = LossScale.LOG_ODDS
+
     pool: int = 1
+
+    @property
+    def total_members(self) -> int:
+        """How many members there are in all pools."""
+        return self.n_members * self.pool
 
     def _rule(self) -> Rule:
         whole("OGBoost", "pool", self.pool)
@@ -44,5 +52,5 @@ class OGBoost(Booster):
             )
         return Rule(GRADIENT, pool=self.pool)
 
-    def _book(self, n_boosters: int) -> Array:
-        return np.zeros((n_boosters, 1, self.n_members * self.pool))
+    def _record(self, n_boosters: int) -> Array:
+        return np.zeros((n_boosters, 1, self.total_members))

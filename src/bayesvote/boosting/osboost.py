@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesvote._checks import Array, one_of, positive
+from bayesvote._parts import require
 from bayesvote.boosting._booster import Booster
-from bayesvote.boosting._state import SMOOTH, SMOOTH_CONVEX, SMOOTH_EXPERT, Rule
+from bayesvote.boosting._state import SMOOTH, SMOOTH_CONVEX, SMOOTH_EXPERT, BoosterState, Rule
+from bayesvote.losses import LossScale
 
 _VARIANTS = {"uniform": SMOOTH, "expert": SMOOTH_EXPERT, "convex": SMOOTH_CONVEX}
 
@@ -28,12 +30,12 @@ class OSBoost(Booster):
     - ``"uniform"`` (OSBoost): :math:`F = \sum_i h_i(x) / m`.
     - ``"expert"`` (OSBoost.EW): expert i says the sign :math:`s_i` of the sum of the first i members' scores, and
       :math:`F = \sum_i p_i s_i / \sum_i p_i`. An expert that was wrong gets :math:`p_i \leftarrow p_i 2^{-v}`. The
-      paper draws one expert with the probabilities p; this is the majority of p instead. The book holds
+      paper draws one expert with the probabilities p; this is the majority of p instead. The record holds
       :math:`-\log_2 p_i`, the weight of each expert's mistakes.
     - ``"convex"`` (OSBoost.OCP): :math:`F = \sum_i \alpha_i h_i(x)` with :math:`\alpha` in the probability
       simplex, from 1/m. On the t-th sample, if :math:`y F < \theta`, a step down the loss
       :math:`\max(0, \theta - y F)` and back to the nearest point of the simplex (Zinkevich 2003):
-      :math:`\alpha \leftarrow \Pi(\alpha + v t^{-1/2} y h(x))`. The book holds :math:`\alpha`.
+      :math:`\alpha \leftarrow \Pi(\alpha + v t^{-1/2} y h(x))`. The record holds :math:`\alpha`.
 
     Parameters
     ----------
@@ -47,8 +49,16 @@ class OSBoost(Booster):
         How the members' votes are weighed.
     """
 
+    loss_scale = LossScale.MARGIN
+
     gamma: float = 0.1
     variant: str = "uniform"
+
+    def check_state(self, state: BoosterState) -> None:
+        """Refuse weights outside the simplex, too."""
+        super().check_state(state)
+        if self.variant == "convex":
+            require(bool(np.all(np.abs(state.record.sum(axis=2) - 1) < 1e-6)), "record must sum to 1")
 
     def _rule(self) -> Rule:
         one_of("OSBoost", "variant", self.variant, _VARIANTS)
@@ -57,6 +67,6 @@ class OSBoost(Booster):
             raise ValueError(f"OSBoost: gamma must be below 1, got {self.gamma!r}.")
         return Rule(_VARIANTS[self.variant], gamma=float(self.gamma))
 
-    def _book(self, n_boosters: int) -> Array:
+    def _record(self, n_boosters: int) -> Array:
         start = 1.0 / self.n_members if self.variant == "convex" else 0.0
         return np.full((n_boosters, 1, self.n_members), start)

@@ -7,6 +7,7 @@ import numpy as np
 from bayesvote._checks import Array
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._state import OZA, Rule
+from bayesvote.losses import LossScale
 
 
 @dataclass
@@ -21,7 +22,7 @@ class OzaBoost(Booster):
 
     otherwise the same with :math:`\lambda^{sw}`; N is the sum of the weights of the samples so far. With
     :math:`e = \lambda^{sw} / (\lambda^{sc} + \lambda^{sw})` the member votes with :math:`\log((1 - e) / e)`, so
-    against itself if e > 1/2; e is kept within [1e-10, 1 - 1e-10]. The two rows of the state's book are
+    against itself if e > 1/2; e is kept within [1e-10, 1 - 1e-10]. The two rows of the state's record are
     :math:`\lambda^{sc}` and :math:`\lambda^{sw}`.
 
     Parameters
@@ -41,8 +42,10 @@ class OzaBoost(Booster):
     True
     """
 
+    loss_scale = LossScale.LOG_ODDS
+
     def _rule(self) -> Rule:
         return Rule(OZA)
 
-    def _book(self, n_boosters: int) -> Array:
+    def _record(self, n_boosters: int) -> Array:
         return np.zeros((n_boosters, 2, self.n_members))

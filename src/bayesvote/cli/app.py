@@ -1,19 +1,24 @@
 """The commands and their options. What they do is imported when one is called, so that help is quick."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-# The names that the library knows, written out so that help need not load it.
-MODELS = ("bayesian", "ozaboost", "ogboost", "osboost")
-MEMBERS = ("mixed", "perceptron", "averaged_perceptron", "naive_bayes", "fern")
-WEIGHTERS = ("joint_gaussian", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting", "sgd", "averaged_sgd")
-LOSSES = ("ramp", "logistic", "hinge", "zero_one")
-FORMATS = ("auto", "csv", "libsvm", "parquet")
-BAD_LINES = ("error", "skip")
+from bayesvote import losses, members, weighting
+from bayesvote._named import name_of
+from bayesvote.boosting import BOOSTERS
+
+
+def _formats() -> tuple[str, ...]:
+    return ("auto", "csv", "libsvm", "parquet")
+
+
+def _bad_lines() -> tuple[str, ...]:
+    return ("error", "skip")
+
 
 app = typer.Typer(
     help="Online classifier ensembles with Bayesian weights.",
@@ -24,18 +29,27 @@ app = typer.Typer(
 )
 
 
-def _named(names: Sequence[str]) -> dict[str, Any]:
-    """Settings of an option that takes one of these names."""
+def _models() -> list[str]:
+    return ["bayesian", *sorted(BOOSTERS)]
+
+
+def _listed(names: Callable[[], Iterable[str]]) -> str:
+    return ", ".join(sorted(names()))
+
+
+def _named(names: Callable[[], Iterable[str]]) -> dict[str, Any]:
+    """Settings of an option that takes one of these names, with parameters or without."""
 
     def check(value: str | None) -> str | None:
-        if value is None or value in names:
+        known = sorted(names())
+        if value is None or name_of(value) in known:
             return value
-        found = get_close_matches(value, names, n=1)
+        found = get_close_matches(value, known, n=1)
         hint = f" Did you mean {found[0]!r}?" if found else ""
-        raise typer.BadParameter(f"it must be one of {', '.join(names)}, got {value!r}.{hint}")
+        raise typer.BadParameter(f"it must be one of {', '.join(known)}, got {value!r}.{hint}")
 
     def complete(start: str) -> list[str]:
-        return [name for name in names if name.startswith(start)]
+        return [name for name in sorted(names()) if name.startswith(start)]
 
     return {"callback": check, "autocompletion": complete, "metavar": "NAME"}
 
@@ -55,7 +69,9 @@ _Model = Annotated[Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=F
 _Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 _Format = Annotated[
     str,
-    typer.Option("--format", help=f"Of the file: {', '.join(FORMATS)}.", rich_help_panel="Input", **_named(FORMATS)),
+    typer.Option(
+        "--format", help=f"Of the file: {', '.join(_formats())}.", rich_help_panel="Input", **_named(_formats)
+    ),
 ]
 _Target = Annotated[
     str | None,
@@ -66,7 +82,9 @@ _Target = Annotated[
 _BadLines = Annotated[
     str,
     typer.Option(
-        help="What to do with a line that cannot be read: error or skip.", rich_help_panel="Input", **_named(BAD_LINES)
+        help="What to do with a line that cannot be read: error or skip.",
+        rich_help_panel="Input",
+        **_named(_bad_lines),
     ),
 ]
 
@@ -84,14 +102,15 @@ def _top(
 def run(
     file: _File,
     model: Annotated[
-        str, typer.Option(help=f"{', '.join(MODELS)}.", rich_help_panel="Model", **_named(MODELS))
+        str, typer.Option(help=f"{', '.join(_models())}.", rich_help_panel="Model", **_named(_models))
     ] = "bayesian",
     members: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(MEMBERS)}; mixed by default. Boosters have perceptron, the default, or naive_bayes.",
+            help=f"{_listed(members.named)}; mixed by default. With parameters: 'fern(depth=6)'. Boosters have "
+            "perceptron, the default, or naive_bayes.",
             rich_help_panel="Model",
-            **_named(MEMBERS),
+            **_named(members.named),
         ),
     ] = None,
     n_members: Annotated[
@@ -106,12 +125,18 @@ def run(
     weighter: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(WEIGHTERS)}; the first by default.", rich_help_panel="Model", **_named(WEIGHTERS)
+            help=f"{_listed(weighting.named)}; joint_gaussian by default. With parameters: 'sag(horizon=5000)'.",
+            rich_help_panel="Model",
+            **_named(weighting.named),
         ),
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option(help=f"{', '.join(LOSSES)}; the first by default.", rich_help_panel="Model", **_named(LOSSES)),
+        typer.Option(
+            help=f"{_listed(lambda: losses.LOSSES)}; ramp by default.",
+            rich_help_panel="Model",
+            **_named(lambda: losses.LOSSES),
+        ),
     ] = None,
     forgetting: Annotated[
         float | None,

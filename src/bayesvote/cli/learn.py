@@ -166,8 +166,7 @@ class _Run:
                 self.classes = np.unique(first.y)
             if self.settings.classes is None:
                 check_classes(self.source, self.classes)
-            self.settings.try_out(self.stream.n_features, self.classes)
-            self.model = self.settings.classifier()
+            self.model = self.settings.started(self.stream.n_features, self.classes)
             self._advise(first)
         return chain([first], self.stream)
 

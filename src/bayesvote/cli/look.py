@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from bayesvote._checks import Labels
-from bayesvote.boosting._booster import Booster
 from bayesvote.cli import show
 from bayesvote.cli.models import Classifier, load_classifier, load_model
 from bayesvote.ensemble import Ensemble
@@ -65,29 +64,12 @@ def merge(paths: Sequence[Path], out: Path) -> None:
 
 def _about(model: Classifier) -> dict[str, Any]:
     """What there is to say of any model."""
-    inner = model.model_
-    about: dict[str, Any] = {"kind": type(model).__name__}
-    if isinstance(model, BayesianEnsembleClassifier):
-        about["members"] = inner.bank.n_members
-        about["weighter"] = str(inner.weighter)
-        about["loss"] = inner.loss if isinstance(inner.loss, str) else getattr(inner.loss, "__name__", "a function")
-        about["rows_learned"] = _rows_of_ensemble(model)
-    elif isinstance(inner, Booster):
-        about["members"] = f"{inner.n_members} {inner.member}"
-        state = inner.state
-        about["rows_learned"] = None if state is None else int(state.clock[0, 1])
+    about: dict[str, Any] = {"kind": type(model).__name__} | model.model_.about()
     about["classes"] = model.classes_.tolist()
     about["features"] = model.n_features_in_
     names = getattr(model, "feature_names_in_", None)
     about["feature_names"] = None if names is None else names.tolist()
     return about
-
-
-def _rows_of_ensemble(model: BayesianEnsembleClassifier) -> int | None:
-    """Rows, where the posterior counts them: without forgetting; a member does not count rows it abstained on."""
-    if getattr(model.model_.weighter, "forgetting", None) != 1:
-        return None
-    return round(float(model.effective_samples_.max()))
 
 
 def _said(value: Any) -> str:
@@ -113,7 +95,7 @@ def _records(columns: Columns) -> list[dict[str, Any]]:
 def _order(model: Ensemble) -> Labels:
     """Members, the most trusted one first; that need not be the one of the largest weight."""
     means = model.weights()
-    trust = model.weighter._trust(means) if isinstance(model.weighter, Posterior) else means
+    trust = model.weighter.trust(means) if isinstance(model.weighter, Posterior) else means
     return np.argsort(-trust, kind="stable")
 
 

@@ -1,5 +1,6 @@
 """What a run is asked to do: the model, and how the stream is read."""
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -9,10 +10,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from bayesvote.cli.models import BOOSTERS, Classifier
+from bayesvote.cli.models import Classifier
 from bayesvote.cli.rows import near
 from bayesvote.datasets import Chunk, Stream, stream
-from bayesvote.estimators import BayesianEnsembleClassifier
+from bayesvote.estimators import CLASSIFIERS
 
 _MOST_CLASSES = 100  # of labels that were not named; more of them are rather a wrong column
 
@@ -39,31 +40,28 @@ class Settings:
 
     def classifier(self) -> Classifier:
         """Make the model, new."""
-        if self.model == "bayesian":
-            options: dict[str, Any] = {
-                name: getattr(self, name)
-                for name in ("members", "max_features", "weighter", "loss", "forgetting")
-                if getattr(self, name) is not None
-            }
-            if self.max_features == "all":
-                options["max_features"] = None
-            return BayesianEnsembleClassifier(n_members=self.n_members, random_state=self.seed, **options)
-        for name in ("max_features", "weighter", "loss", "forgetting"):
-            if getattr(self, name) is not None:
-                option = f"--{name.replace('_', '-')}"
+        kind = CLASSIFIERS[self.model]
+        known = inspect.signature(kind).parameters
+        options: dict[str, Any] = {"n_members": self.n_members, "random_state": self.seed}
+        for name in ("members", "max_features", "weighter", "loss", "forgetting"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            parameter = name if name in known else name.removesuffix("s")
+            if parameter not in known:
                 raise typer.BadParameter(
-                    f"a booster has none. Leave it out with --model {self.model}.", param_hint=option
+                    f"a booster has none. Leave it out with --model {self.model}.",
+                    param_hint=f"--{name.replace('_', '-')}",
                 )
-        booster = BOOSTERS[self.model](self.members or "perceptron", self.n_members)
-        booster.random_state = self.seed
-        return booster
+            options[parameter] = value
+        if self.max_features == "all":
+            options["max_features"] = None
+        return kind(**options)
 
-    def try_out(self, n_features: int, classes: NDArray[Any]) -> None:
-        """Refuse, before anything is learned, what the model cannot be."""
+    def started(self, n_features: int, classes: NDArray[Any]) -> Classifier:
+        """Make the model and start it; what it cannot be is wrong usage."""
         with usage():
-            model = self.classifier()
-            model.n_features_in_ = n_features
-            model._started(classes)
+            return self.classifier().start(n_features, classes)
 
     def open(self, file: str) -> Stream:
         """Open the stream."""

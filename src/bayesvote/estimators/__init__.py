@@ -1,6 +1,34 @@
-"""The scikit-learn shells: validation, label encoding and probabilities around the models."""
+"""The scikit-learn shells: validation, label encoding and calibration around the models."""
 
+from typing import Any
+
+from bayesvote.boosting import BOOSTERS
+from bayesvote.estimators.base import OnlineClassifier
 from bayesvote.estimators.bayesian import BayesianEnsembleClassifier
 from bayesvote.estimators.boosters import OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier
+from bayesvote.model import Model
 
-__all__ = ["BayesianEnsembleClassifier", "OGBoostClassifier", "OSBoostClassifier", "OzaBoostClassifier"]
+# Every classifier, by the name that the command line knows; those of the boosters as in boosting.BOOSTERS.
+CLASSIFIERS: dict[str, type[OnlineClassifier[Any]]] = {
+    "bayesian": BayesianEnsembleClassifier,
+    "ozaboost": OzaBoostClassifier,
+    "ogboost": OGBoostClassifier,
+    "osboost": OSBoostClassifier,
+}
+
+
+def around(model: Model[Any]) -> OnlineClassifier[Any]:
+    """Return a classifier around a model that was started; its labels are the class indices."""
+    kind = next((name for name, booster in BOOSTERS.items() if type(model) is booster), "bayesian")
+    return CLASSIFIERS[kind].around(model)
+
+
+__all__ = [
+    "CLASSIFIERS",
+    "BayesianEnsembleClassifier",
+    "OGBoostClassifier",
+    "OSBoostClassifier",
+    "OnlineClassifier",
+    "OzaBoostClassifier",
+    "around",
+]

@@ -1,9 +1,8 @@
 """The ensemble as a scikit-learn classifier, with what its posterior knows beyond the labels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Self
@@ -13,44 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayesvote import _checks
+from bayesvote import _checks, members, weighting
 from bayesvote._checks import Array
+from bayesvote._named import make
 from bayesvote.ensemble import Ensemble
-from bayesvote.estimators._probabilities import from_log_losses, from_losses
 from bayesvote.estimators.base import OnlineClassifier
 from bayesvote.losses import Loss
-from bayesvote.members import Bank, EstimatorBank, FernBank, Frozen, NaiveBayesBank, PerceptronBank, Union, mixed
-from bayesvote.weighting import (
-    SAG,
-    SGD,
-    AveragedSGD,
-    GammaRate,
-    GammaShape,
-    GammaShapeRate,
-    JointGaussian,
-    Posterior,
-    Voting,
-    Weighter,
-)
-
-_MEMBERS: dict[str, Callable[[int], Bank]] = {
-    "averaged_perceptron": partial(PerceptronBank, averaged=True),
-    "fern": FernBank,
-    "mixed": mixed,
-    "naive_bayes": NaiveBayesBank,
-    "perceptron": PerceptronBank,
-}
-_WEIGHTERS: dict[str, type[Weighter[Any]]] = {
-    "averaged_sgd": AveragedSGD,
-    "gamma_rate": GammaRate,
-    "gamma_shape": GammaShape,
-    "gamma_shape_rate": GammaShapeRate,
-    "joint_gaussian": JointGaussian,
-    "sgd": SGD,
-    "voting": Voting,
-}
-# Their ensemble losses say what part of the vote is against a label; those of the others are log-likelihoods.
-_SHARES = (GammaRate, JointGaussian, Voting, SGD, AveragedSGD, SAG)
+from bayesvote.members import Bank, EstimatorBank, Frozen, Union
+from bayesvote.weighting import Posterior, Weighter
 
 
 class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
@@ -64,10 +33,10 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     Parameters
     ----------
     members : str, Bank or list of classifiers
-        "mixed", "perceptron", "averaged_perceptron", "naive_bayes", "fern"; or a bank, of which a copy learns; or
-        classifiers of scikit-learn or river. Of these, fitted ones are used as they are, and the others learn online,
-        by ``partial_fit`` or ``learn_one``. ``clone`` keeps fitted ones; in the grid of a search, wrap them in
-        scikit-learn's ``FrozenEstimator``.
+        "mixed", "perceptron", "averaged_perceptron", "naive_bayes" or "fern", with parameters if need be, such as
+        "fern(depth=6)"; or a bank, of which a copy learns; or classifiers of scikit-learn or river. Of these, fitted
+        ones are used as they are, and the others learn online, by ``partial_fit`` or ``learn_one``. ``clone`` keeps
+        fitted ones; in the grid of a search, wrap them in scikit-learn's ``FrozenEstimator``.
     n_members : int
         How many members, if they are named.
     max_features : "auto", float, int or None
@@ -77,8 +46,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         Loss of a member, by name or as a function of its margin. "gamma_shape" and "gamma_shape_rate" need "logistic";
         "joint_gaussian" wants a bounded one, "ramp" or "zero_one".
     weighter : str or Weighter
-        "joint_gaussian", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting", "sgd", "averaged_sgd"; or a
-        weighter.
+        "joint_gaussian", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting", "sgd", "averaged_sgd" or "sag",
+        with parameters if need be, such as "sag(horizon=5000)"; or a weighter.
     forgetting : float
         Factor by which the past fades with each row, if the weighter is named; 1 keeps all of it.
     calibrated : bool
@@ -116,7 +85,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
 
     def __init__(
         self,
-        members: str | Bank | Sequence[Any] = "mixed",
+        members: str | Bank[Any] | Sequence[Any] = "mixed",
         n_members: int = 100,
         *,
         max_features: str | float | int | None = "auto",
@@ -145,9 +114,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         if abstain_below is None:
             return labels
         if not 0 <= abstain_below <= 1:
-            raise ValueError(
-                f"{self._who}.predict: abstain_below must be a probability or None, got {abstain_below!r}."
-            )
+            raise ValueError(f"{self.who}.predict: abstain_below must be a probability or None, got {abstain_below!r}.")
         return np.ma.MaskedArray(labels, mask=self.decision_certainty(X) < abstain_below)
 
     def decision_certainty(self, X: Any, size: int = 1000) -> Array:
@@ -177,7 +144,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         if isinstance(weighter, Posterior):
             lower, upper = weighter.interval(state)
             found |= {"sd": np.sqrt(weighter.variance(state)), "lower": lower, "upper": upper}
-        columns: dict[str, NDArray[Any]] = {"kind": np.array(_kinds(self.model_.bank))}
+        columns: dict[str, NDArray[Any]] = {"kind": np.array(self.model_.bank.member_names())}
         for name, values in found.items():
             if values.ndim == 1:
                 columns[name] = values
@@ -198,7 +165,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         """How many rows the posterior of every member rests on: the sum of their weights, faded by forgetting."""
         check_is_fitted(self)
         if not isinstance(self.model_.weighter, Posterior):
-            raise AttributeError(f"{self._who}: only posteriors have effective_samples_, got {self.model_.weighter!r}.")
+            raise AttributeError(f"{self.who}: only posteriors have effective_samples_, got {self.model_.weighter!r}.")
         return self.model_.weighter.effective_samples(self.model_.state)
 
     def merge(self, other: "BayesianEnsembleClassifier") -> Self:
@@ -208,7 +175,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         for name in ("classes_", "n_features_in_"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if not np.array_equal(mine, theirs):
-                raise ValueError(f"{self._who}.merge: both must have the same {name}, got {mine} and {theirs}.")
+                raise ValueError(f"{self.who}.merge: both must have the same {name}, got {mine} and {theirs}.")
         self.model_.merge(other.model_)
         self.calibration_ = self.calibration_.merged(other.calibration_)
         return self
@@ -217,7 +184,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         """Take back rows that the weights of frozen members have learned; exact. The calibration stays."""
         check_is_fitted(self)
         rows, labels = self._checked(X, y, reset=False)
-        self.model_.unlearn(rows, self._encoded(self.classes_, labels), sample_weight)
+        self.model_.unlearn(rows, _checks.encoded(self.who, labels, self.classes_), sample_weight)
         return self
 
     def __sklearn_clone__(self) -> Self:
@@ -231,65 +198,67 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     def _forgetting(self) -> float:
         return self.forgetting
 
+    @classmethod
+    def around(cls, model: Ensemble) -> Self:
+        """Return a classifier around an ensemble that was started; its labels are the class indices."""
+        shell = cls(model.bank, loss=model.loss, weighter=model.weighter)
+        shell._take(model)
+        return shell
+
     def _model(self, classes: NDArray[Any]) -> Ensemble:
         return Ensemble(self._bank(classes), self._named_weighter(), self.loss)
 
-    def _probabilities(self, model: Ensemble, losses: Array) -> Array:
-        if isinstance(model.weighter, _SHARES):
-            return from_losses(losses)
-        return from_log_losses(losses, model.bank.n_members)
-
     def _named_weighter(self) -> Weighter[Any]:
-        _checks.fraction(self._who, "forgetting", self.forgetting)
+        _checks.fraction(self.who, "forgetting", self.forgetting)
         named = isinstance(self.weighter, str)
-        if named:
-            _checks.one_of(self._who, "weighter", self.weighter, _WEIGHTERS)
-        weighter = _WEIGHTERS[self.weighter]() if isinstance(self.weighter, str) else self.weighter
+        weighter: Any = self.weighter
+        if isinstance(self.weighter, str):
+            weighter = make(self.who, "weighter", self.weighter, weighting.named())
         if not isinstance(weighter, Weighter):
-            raise TypeError(f"{self._who}: weighter must be a name or a weighter, got {weighter!r}.")
+            raise TypeError(f"{self.who}: weighter must be a name or a weighter, got {weighter!r}.")
         if self.forgetting == 1:
             return weighter
-        if not named or not isinstance(weighter, GammaRate | GammaShape | GammaShapeRate | JointGaussian):
+        if not named or "forgetting" not in weighter.parameters():
             raise ValueError(
-                f"{self._who}: forgetting must be 1 unless the weighter is the name of a posterior, "
+                f"{self.who}: forgetting must be 1 unless the weighter is the name of a posterior, "
                 f"got {self.forgetting} with {self.weighter!r}. Give it to the weighter itself, if it takes one."
             )
-        return replace(weighter, forgetting=self.forgetting)
+        changed: Any = weighter
+        forgetful: Weighter[Any] = replace(changed, forgetting=self.forgetting)
+        return forgetful
 
-    def _bank(self, classes: NDArray[Any]) -> Bank:
-        members: Any = self.members
-        if isinstance(members, str):
-            return self._named_bank(members)
+    def _bank(self, classes: NDArray[Any]) -> Bank[Any]:
+        given: Any = self.members
+        if isinstance(given, str):
+            return self._named_bank(given)
         if self.max_features != "auto":
             raise ValueError(
-                f"{self._who}: max_features must be 'auto' unless the members are named, got {self.max_features!r}. "
+                f"{self.who}: max_features must be 'auto' unless the members are named, got {self.max_features!r}. "
                 "Give it to the bank itself, or pairs (classifier, columns)."
             )
-        if hasattr(members, "scores_then_learn"):
-            bank: Bank = deepcopy(members)
-            return bank
-        if not isinstance(members, list | tuple):
-            raise TypeError(f"{self._who}: members must be a name, a bank or a list of classifiers, got {members!r}.")
-        if all(_is_fitted(member) for member in members):
-            return Frozen(EstimatorBank(members, classes=classes))
+        if isinstance(given, Bank):
+            return deepcopy(given)
+        if not isinstance(given, list | tuple):
+            raise TypeError(f"{self.who}: members must be a name, a bank or a list of classifiers, got {given!r}.")
+        if all(_is_fitted(member) for member in given):
+            return Frozen(EstimatorBank(given, classes=classes))
         return Union(
             [
                 Frozen(EstimatorBank([member], classes=classes))
                 if _is_fitted(member)
                 else EstimatorBank([member], online=True)
-                for member in members
+                for member in given
             ]
         )
 
-    def _named_bank(self, name: str) -> Bank:
-        _checks.one_of(self._who, "members", name, _MEMBERS)
-        bank = _MEMBERS[name](self.n_members)
+    def _named_bank(self, name: str) -> Bank[Any]:
+        bank: Bank[Any] = make(self.who, "members", name, members.named(), self.n_members)
         if self.max_features == "auto":
             return bank
-        choosing = [part for part in getattr(bank, "banks", [bank]) if hasattr(part, "max_features")]
+        choosing: list[Any] = [part for part in bank.parts or (bank,) if "max_features" in part.parameters()]
         if not choosing:
             raise ValueError(
-                f"{self._who}: max_features must be 'auto' for ferns, which choose their features themselves, "
+                f"{self.who}: max_features must be 'auto' for {name}, whose members choose their features themselves, "
                 f"got {self.max_features!r}."
             )
         for part in choosing:
@@ -299,14 +268,3 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
 
 def _is_fitted(member: Any) -> bool:
     return hasattr(member[0] if isinstance(member, tuple) else member, "classes_")
-
-
-def _kinds(bank: Bank) -> list[str]:
-    """What each member is."""
-    if isinstance(bank, Frozen):
-        return _kinds(bank.bank)
-    if isinstance(bank, Union):
-        return [kind for part in bank.banks for kind in _kinds(part)]
-    if isinstance(bank, EstimatorBank):
-        return [type(given[0] if isinstance(given, tuple) else given).__name__ for given in bank.estimators]
-    return [type(bank).__name__.removesuffix("Bank")] * bank.n_members

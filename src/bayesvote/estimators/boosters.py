@@ -1,30 +1,55 @@
 """The online boosters as scikit-learn classifiers."""
 
-from typing import Any
+from dataclasses import fields
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
-from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
-from bayesvote.estimators._probabilities import from_votes, shares
+from bayesvote._named import initializer, keyword_only
+from bayesvote.boosting import Booster, OGBoost, OSBoost, OzaBoost
 from bayesvote.estimators.base import OnlineClassifier
 
+_LEADING = ("member", "n_members")  # may be given by place, too
 
-class OzaBoostClassifier(OnlineClassifier[OzaBoost]):
-    """Online AdaBoost (Oza and Russell 2001) as a scikit-learn classifier; see :class:`bayesvote.OzaBoost`.
 
-    Probabilities are the logistic function of the vote.
+class BoosterClassifier(OnlineClassifier[Booster]):
+    """A booster as a classifier; it takes the booster's parameters and two of its own.
 
     Parameters
     ----------
-    member : {"perceptron", "naive_bayes"}
-        The kind of the members.
-    n_members : int
-        How many there are.
     calibrated : bool
         Whether probabilities are calibrated as the stream goes on.
     random_state : int, Generator, RandomState or None
-        The randomness: the Perceptrons' start and how often a member learns a row.
+        The randomness: the Perceptrons' start and, in OzaBoost, how often a member learns a row.
+    """
+
+    booster: ClassVar[type[Booster]]
+
+    if TYPE_CHECKING:  # each class has a constructor of its own, made below
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __init_subclass__(cls, booster: type[Booster], **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.booster = booster
+        own = {field.name: field for field in fields(booster) if field.init}
+        leading = [
+            Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=own.pop(name).default, annotation=Any)
+            for name in _LEADING
+        ]
+        rest = keyword_only(**{name: field.default for name, field in own.items()}, calibrated=False, random_state=None)
+        type.__setattr__(cls, "__init__", initializer([*leading, *rest]))
+
+    def _model(self, classes: NDArray[Any]) -> Booster:  # noqa: ARG002
+        return self.booster(**{field.name: getattr(self, field.name) for field in fields(self.booster) if field.init})
+
+
+class OzaBoostClassifier(BoosterClassifier, booster=OzaBoost):
+    """Online AdaBoost (Oza and Russell 2001) as a scikit-learn classifier.
+
+    It takes the parameters of :class:`bayesvote.OzaBoost`, by name, and ``calibrated`` and ``random_state``.
+    Probabilities are the logistic function of the vote.
 
     Examples
     --------
@@ -36,102 +61,18 @@ class OzaBoostClassifier(OnlineClassifier[OzaBoost]):
     True
     """
 
-    def __init__(
-        self, member: str = "perceptron", n_members: int = 100, *, calibrated: bool = False, random_state: Any = None
-    ) -> None:
-        self.member = member
-        self.n_members = n_members
-        self.calibrated = calibrated
-        self.random_state = random_state
 
-    def _model(self, classes: NDArray[Any]) -> OzaBoost:  # noqa: ARG002
-        return OzaBoost(self.member, self.n_members)
+class OGBoostClassifier(BoosterClassifier, booster=OGBoost):
+    """Online GradientBoost (Leistner et al. 2009) as a scikit-learn classifier.
 
-    def _probabilities(self, model: OzaBoost, losses: Array) -> Array:  # noqa: ARG002
-        return from_votes(losses)
-
-
-class OGBoostClassifier(OnlineClassifier[OGBoost]):
-    """Online GradientBoost (Leistner et al. 2009) as a scikit-learn classifier; see :class:`bayesvote.OGBoost`.
-
+    It takes the parameters of :class:`bayesvote.OGBoost`, by name, and ``calibrated`` and ``random_state``.
     Probabilities are the logistic function of the vote.
-
-    Parameters
-    ----------
-    member : {"perceptron", "naive_bayes"}
-        The kind of the members.
-    n_members : int
-        How many selectors there are.
-    pool : int
-        Members per selector; 1 for naive Bayes.
-    calibrated : bool
-        Whether probabilities are calibrated as the stream goes on.
-    random_state : int, Generator, RandomState or None
-        The randomness of the Perceptrons' start.
     """
 
-    def __init__(
-        self,
-        member: str = "perceptron",
-        n_members: int = 100,
-        *,
-        pool: int = 1,
-        calibrated: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.member = member
-        self.n_members = n_members
-        self.pool = pool
-        self.calibrated = calibrated
-        self.random_state = random_state
 
-    def _model(self, classes: NDArray[Any]) -> OGBoost:  # noqa: ARG002
-        return OGBoost(self.member, self.n_members, self.pool)
+class OSBoostClassifier(BoosterClassifier, booster=OSBoost):
+    """Online SmoothBoost (Chen, Lin and Lu 2012) as a scikit-learn classifier.
 
-    def _probabilities(self, model: OGBoost, losses: Array) -> Array:  # noqa: ARG002
-        return from_votes(losses)
-
-
-class OSBoostClassifier(OnlineClassifier[OSBoost]):
-    """Online SmoothBoost (Chen, Lin and Lu 2012) as a scikit-learn classifier; see :class:`bayesvote.OSBoost`.
-
+    It takes the parameters of :class:`bayesvote.OSBoost`, by name, and ``calibrated`` and ``random_state``.
     A label's probability is in proportion to (1 + F)/2, F being its vote in [-1, 1].
-
-    Parameters
-    ----------
-    member : {"perceptron", "naive_bayes"}
-        The kind of the members.
-    n_members : int
-        How many there are.
-    gamma : float
-        The edge that the members are supposed to have, in (0, 1).
-    variant : {"uniform", "expert", "convex"}
-        How the members' votes are weighed.
-    calibrated : bool
-        Whether probabilities are calibrated as the stream goes on.
-    random_state : int, Generator, RandomState or None
-        The randomness of the Perceptrons' start.
     """
-
-    def __init__(
-        self,
-        member: str = "perceptron",
-        n_members: int = 100,
-        *,
-        gamma: float = 0.1,
-        variant: str = "uniform",
-        calibrated: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.member = member
-        self.n_members = n_members
-        self.gamma = gamma
-        self.variant = variant
-        self.calibrated = calibrated
-        self.random_state = random_state
-
-    def _model(self, classes: NDArray[Any]) -> OSBoost:  # noqa: ARG002
-        return OSBoost(self.member, self.n_members, self.gamma, self.variant)
-
-    def _probabilities(self, model: OSBoost, losses: Array) -> Array:  # noqa: ARG002
-        return shares((1 - losses) / 2)

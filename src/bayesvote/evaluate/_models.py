@@ -1,7 +1,6 @@
 """How models of each kind are asked and taught: ensembles and boosters, scikit-learn's and river's classifiers."""
 
 import gc
-import inspect
 import sys
 from itertools import pairwise
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -12,56 +11,47 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array
-from bayesvote._input import Rows, RowsLike
-from bayesvote.ensemble import decided
+from bayesvote._foreign import accepts, river_probabilities
+from bayesvote._input import Rows
+from bayesvote.model import Model, decided
 
 WHO = "prequential"
 
 Flags = NDArray[np.bool_]
 
 
-class Model(Protocol):
-    """An ensemble or a booster that was started."""
-
-    def decide(self, X: RowsLike) -> Array:
-        """Losses (n, K) of every label."""
-
-    def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Losses (n, K) of every label, row t before row t is learned."""
-
-
-class Lesson(NamedTuple):
+class Batch(NamedTuple):
     """Rows in the order in which a model meets them: some to predict, some to learn, by default all for both."""
 
     rows: Rows
     y: NDArray[Any]
-    asked: Flags | None = None
-    taught: Flags | None = None
+    predict: Flags | None = None
+    learn: Flags | None = None
 
     @property
     def labels(self) -> NDArray[Any]:
         """Labels of the rows to predict."""
-        return self.y if self.asked is None else self.y[self.asked]
+        return self.y if self.predict is None else self.y[self.predict]
 
     @property
-    def marks(self) -> list[tuple[bool, bool]]:
-        """Whether each row is asked, and whether it is taught."""
+    def plan(self) -> list[tuple[bool, bool]]:
+        """Whether each row is predicted, and whether it is learned."""
         everyone = np.ones(self.rows.n, dtype=bool)
-        asked, taught = (everyone if flags is None else flags for flags in (self.asked, self.taught))
-        return list(zip(asked.tolist(), taught.tolist(), strict=True))
+        predict, learn = (everyone if flags is None else flags for flags in (self.predict, self.learn))
+        return list(zip(predict.tolist(), learn.tolist(), strict=True))
 
     @property
-    def weights(self) -> Array | None:
-        """Sample weights by which only the taught rows are learned: a row of weight 0 leaves no trace."""
-        return None if self.taught is None else self.taught.astype(np.float64)
+    def weights(self) -> Array:
+        """Sample weights by which only some rows are learned: a row of weight 0 leaves no trace."""
+        return np.ones(self.rows.n) if self.learn is None else self.learn.astype(np.float64)
 
-    def answers(self, of_all: Array) -> Array:
-        """Those of the rows that were asked."""
-        return of_all if self.asked is None else of_all[self.asked]
+    def predicted(self, of_all: Array) -> Array:
+        """What was computed of the rows to predict."""
+        return of_all if self.predict is None else of_all[self.predict]
 
 
 class Answers(NamedTuple):
-    """What a model said of rows.
+    """What a model answered.
 
     Beside the predictions, from the probabilities if it gives them: the squares by which they were off, summed over the
     labels, and the largest of each row; NaN for none.
@@ -72,7 +62,7 @@ class Answers(NamedTuple):
     largest: Array | None = None
 
 
-class Driver(Protocol):
+class Learner(Protocol):
     """A model, whatever its kind."""
 
     labels: list[Any]  # as far as they are known beforehand
@@ -80,13 +70,13 @@ class Driver(Protocol):
     def check(self, rows: Rows, y: NDArray[Any]) -> None:
         """Refuse what the model could not learn."""
 
-    def go(self, lesson: Lesson) -> Answers:
+    def process(self, batch: Batch) -> Answers:
         """Predict and learn rows in their order."""
 
 
-def driver(model: Any, classes: ArrayLike | None) -> Driver:
-    """Return the driver for a model; ``classes`` are the labels that can come, if known."""
-    if hasattr(model, "decide_then_learn"):
+def learner(model: Any, classes: ArrayLike | None) -> Learner:
+    """Return the learner for a model; ``classes`` are the labels that can come, if known."""
+    if isinstance(model, Model):
         return _Indexed(model)
     if hasattr(model, "predict_proba_then_learn"):
         return _Chunked(model, classes)
@@ -103,18 +93,19 @@ def driver(model: Any, classes: ArrayLike | None) -> Driver:
 class _Indexed:
     """An ensemble or a booster: class indices, whole chunks."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model[Any]) -> None:
         self.model = model
-        self.labels: list[Any] = []
+        self.labels: list[Any] = list(range(model.n_classes))
 
     def check(self, rows: Rows, y: NDArray[Any]) -> None:
-        if not self.labels and rows.n:  # a first row also shows whether the model was started, and for this width
-            self.labels = list(range(self.model.decide(rows.part(0, 1)).shape[1]))
-        _checks.labels(WHO, y, rows.n, max(2, len(self.labels)))
+        self.model.checked(rows)
+        _checks.labels(WHO, y, rows.n, self.model.n_classes)
 
-    def go(self, lesson: Lesson) -> Answers:
-        losses = self.model.decide_then_learn(lesson.rows, lesson.y, lesson.weights)
-        return Answers(decided(lesson.answers(losses)))
+    def process(self, batch: Batch) -> Answers:
+        w = batch.weights
+        self.model.check_weights(w)
+        losses = self.model.advance(batch.rows, batch.y.astype(np.intp), w)
+        return Answers(decided(batch.predicted(losses)))
 
 
 class _Known:
@@ -136,22 +127,20 @@ class _Known:
         width = getattr(self.model, "n_features_in_", rows.width) if self.ready else rows.width
         if rows.width != width:
             raise ValueError(f"{WHO}: X must have {width} features, as the model has learned, got {rows.width}.")
-        unknown = ~np.isin(y, self.classes)
-        if unknown.any():
-            raise ValueError(
-                f"{WHO}: y must hold the classes {self.labels} only, got {y[unknown].tolist()[0]!r}. "
-                "Give all the labels that can come as classes."
-            )
+        _checks.encoded(WHO, y, self.classes)
 
 
 class _Chunked(_Known):
-    """A classifier of this library: whole chunks."""
+    """A classifier of this library: whole chunks, which are checked already."""
 
-    def go(self, lesson: Lesson) -> Answers:
-        classes = None if hasattr(self.model, "classes_") else self.classes
-        found = self.model.predict_proba_then_learn(matrix(lesson.rows), lesson.y, classes, lesson.weights)
-        chances = lesson.answers(found)
-        places = np.searchsorted(self.classes, lesson.labels)
+    def process(self, batch: Batch) -> Answers:
+        if not hasattr(self.model, "classes_"):
+            self.model.start(batch.rows.width, self.classes)
+            self.ready = True
+        codes = np.searchsorted(self.classes, batch.y)
+        losses, calibration = self.model.advance(batch.rows, codes, batch.weights)
+        chances = batch.predicted(self.model.probabilities(losses, calibration))
+        places = codes if batch.predict is None else codes[batch.predict]
         return Answers(self.classes[chances.argmax(axis=1)], _squares(chances, places), chances.max(axis=1))
 
 
@@ -160,25 +149,24 @@ class _Scikit(_Known):
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
-        takes_classes = "classes" in inspect.signature(model.partial_fit).parameters
-        self.options = {"classes": self.classes} if takes_classes else {}
+        self.options = {"classes": self.classes} if accepts(model.partial_fit, "classes") else {}
 
-    def go(self, lesson: Lesson) -> Answers:
-        X, y = matrix(lesson.rows), lesson.y
+    def process(self, batch: Batch) -> Answers:
+        X, y = matrix(batch.rows), batch.y
         predictions: list[Any] = []
         chances = [np.empty((0, len(self.classes)))]
         # What a classifier computes from its first few rows may not be a number.
         with np.errstate(all="ignore"):
-            for t, (asked, taught) in enumerate(lesson.marks):
+            for t, (predict, learn) in enumerate(batch.plan):
                 row = slice(t, t + 1)
-                if asked:
+                if predict:
                     predictions.append(self.model.predict(X[row]).tolist()[0] if self.ready else None)
                     chances.append(self._chances(X[row]))
-                if taught:
+                if learn:
                     self.model.partial_fit(X[row], y[row], **self.options)
                     self.ready = True
         found = np.concatenate(chances)
-        places = np.searchsorted(self.classes, lesson.labels)
+        places = np.searchsorted(self.classes, batch.labels)
         return Answers(_array(predictions), _squares(found, places), found.max(axis=1))
 
     def _chances(self, x: Any) -> Array:
@@ -199,27 +187,21 @@ class _River:
     def check(self, rows: Rows, y: NDArray[Any]) -> None:
         pass
 
-    def go(self, lesson: Lesson) -> Answers:
+    def process(self, batch: Batch) -> Answers:
         predictions: list[Any] = []
         squares: list[float] = []
         largest: list[float] = []
-        for x, label, (asked, taught) in zip(_dicts(lesson.rows), lesson.y.tolist(), lesson.marks, strict=True):
-            if asked:
-                chances = self._chances(x)
-                likeliest = max(chances, key=lambda k: chances[k]) if chances else None
+        for x, label, (predict, learn) in zip(_dicts(batch.rows), batch.y.tolist(), batch.plan, strict=True):
+            if predict:
+                chances = river_probabilities(self.model, x) or {}
+                likeliest = max(chances, key=chances.__getitem__) if chances else None
                 predictions.append(likeliest if self.by_chances else self.model.predict_one(x))
                 terms = [(p - (k == label)) ** 2 for k, p in chances.items()]
                 squares.append(sum(terms) + (label not in chances) if chances else np.nan)
                 largest.append(max(chances.values(), default=np.nan))
-            if taught:
+            if learn:
                 self.model.learn_one(x, label)
         return Answers(_array(predictions), np.array(squares), np.array(largest))
-
-    def _chances(self, x: dict[int, float]) -> dict[Any, float]:
-        try:
-            return dict(self.model.predict_proba_one(x))
-        except NotImplementedError:  # the classifier only knows labels
-            return {}
 
 
 def matrix(rows: Rows) -> Any:

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote._checks import Array, whole
 from bayesvote._input import Rows, RowsLike, as_rows
-from bayesvote.evaluate._models import WHO, Driver, Flags, Lesson, Model, driver, matrix, memory
+from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, matrix, memory
 from bayesvote.evaluate.tally import Tally
 from bayesvote.members.foreign import Classifier
+from bayesvote.model import Model
 
 
 class Labelled(Protocol):
@@ -113,7 +114,7 @@ class Prequential:
 
 @overload
 def prequential(
-    model: Mapping[str, Model | Classifier],
+    model: Mapping[str, Model[Any] | Classifier],
     X: RowsLike | Stream,
     y: ArrayLike | None = None,
     chunk_size: int = 65_536,
@@ -126,7 +127,7 @@ def prequential(
 
 @overload
 def prequential(
-    model: Model | Classifier,
+    model: Model[Any] | Classifier,
     X: RowsLike | Stream,
     y: ArrayLike | None = None,
     chunk_size: int = 65_536,
@@ -138,7 +139,7 @@ def prequential(
 
 
 def prequential(
-    model: Model | Classifier | Mapping[str, Model | Classifier],
+    model: Model[Any] | Classifier | Mapping[str, Model[Any] | Classifier],
     X: RowsLike | Stream,
     y: ArrayLike | None = None,
     chunk_size: int = 65_536,
@@ -198,7 +199,7 @@ def prequential(
 
 
 def steps(
-    models: Mapping[str, Model | Classifier],
+    models: Mapping[str, Model[Any] | Classifier],
     X: RowsLike | Stream,
     y: ArrayLike | None = None,
     *,
@@ -235,25 +236,26 @@ def steps(
         raise ValueError(f"{WHO}: y must be given with the rows of an array or a table, got None.")
     if classes is None and y is not None:
         classes = np.asarray(y)
-    drivers = {name: driver(model, classes) for name, model in models.items()}
+    learners = {name: learner(model, classes) for name, model in models.items()}
     if len({id(model) for model in models.values()}) < max(1, len(models)):
         raise ValueError(f"{WHO}: models must be at least one, and different objects, got {list(models)}.")
     running = None if tallies is None else dict(tallies)
-    if running is not None and (running.keys() != drivers.keys() or len({t.rows for t in running.values()}) > 1):
+    if running is not None and (running.keys() != learners.keys() or len({t.rows for t in running.values()}) > 1):
         raise ValueError(
-            f"{WHO}: tallies must be those of {list(drivers)} after the same row, "
+            f"{WHO}: tallies must be those of {list(learners)} after the same row, "
             f"got { ({name: tally.rows for name, tally in running.items()}) }."
         )
-    late = _Late(delay, min(delay, next(iter(running.values())).rows)) if running else _Late(delay, 0)
+    before = next(iter(running.values())).rows if running else 0
+    delayed = _DelayedLabels(delay, min(delay, before))
     stream: Any = X if y is None else [(X, y)]
-    return _steps(drivers, stream, chunk_size, late, running, window)
+    return _steps(learners, stream, chunk_size, delayed, running, window)
 
 
 def _steps(
-    drivers: dict[str, Driver],
+    learners: dict[str, Learner],
     stream: Stream,
     chunk_size: int,
-    late: "_Late",
+    delayed: "_DelayedLabels",
     tallies: dict[str, Tally] | None,
     window: int,
 ) -> Iterator[Step]:
@@ -261,30 +263,30 @@ def _steps(
     for chunk in stream:
         rows, y = _labelled(chunk, width)
         width = rows.width
-        for each in drivers.values():  # all of them, before any has learned
+        for each in learners.values():  # all of them, before any has learned
             each.check(rows, y)
         if tallies is None:
-            tallies = {name: Tally(each.labels, window) for name, each in drivers.items()}
+            tallies = {name: Tally(each.labels, window) for name, each in learners.items()}
         for first in range(0, rows.n, chunk_size):
             last = min(first + chunk_size, rows.n)
-            lesson = late.lesson(rows.part(first, last), y[first:last])
-            if lesson.labels.size:
-                yield _step(drivers, lesson, tallies)
+            batch = delayed.batch(rows.part(first, last), y[first:last])
+            if batch.labels.size:
+                yield _step(learners, batch, tallies)
 
 
-def _step(drivers: dict[str, Driver], lesson: Lesson, tallies: dict[str, Tally]) -> Step:
-    step = Step(lesson.labels, {}, {}, {}, tallies)
-    for name, each in drivers.items():
+def _step(learners: dict[str, Learner], batch: Batch, tallies: dict[str, Tally]) -> Step:
+    step = Step(batch.labels, {}, {}, {}, tallies)
+    for name, each in learners.items():
         start = time.perf_counter()
-        said = each.go(lesson)
+        answers = each.process(batch)
         seconds = time.perf_counter() - start
-        step.predictions[name] = said.predictions
-        step.probabilities[name] = np.full(len(lesson.labels), np.nan) if said.largest is None else said.largest
-        step.mistakes[name] = tallies[name].add(lesson.labels, said.predictions, said.squares, seconds)
+        step.predictions[name] = answers.predictions
+        step.probabilities[name] = np.full(len(batch.labels), np.nan) if answers.largest is None else answers.largest
+        step.mistakes[name] = tallies[name].add(batch.labels, answers.predictions, answers.squares, seconds)
     return step
 
 
-class _Late:
+class _DelayedLabels:
     """Rows that wait for their label: the last ``delay`` of them."""
 
     def __init__(self, delay: int, predicted: int) -> None:
@@ -292,10 +294,10 @@ class _Late:
         self.predicted = predicted  # rows still to come that were predicted before an interruption
         self.waiting: tuple[Any, NDArray[Any]] | None = None
 
-    def lesson(self, rows: Rows, y: NDArray[Any]) -> Lesson:
+    def batch(self, rows: Rows, y: NDArray[Any]) -> Batch:
         """Each of the rows, to be predicted, and after it the row whose label comes then."""
         if not self.delay:
-            return Lesson(rows, y)
+            return Batch(rows, y)
         new, X = rows.n, matrix(rows)
         if self.waiting is not None:
             X, y = _stacked(self.waiting[0], X), np.concatenate((self.waiting[1], y))
@@ -303,11 +305,11 @@ class _Late:
         self.predicted -= known
         kept = np.arange(max(0, n - self.delay), n)
         self.waiting = X[kept], y[kept]
-        asked = np.arange(n - new + known, n)
-        order = np.stack((asked, asked - self.delay), axis=1).reshape(-1)
-        asking = np.tile([True, False], len(asked))[order >= 0]
+        predicted = np.arange(n - new + known, n)
+        order = np.stack((predicted, predicted - self.delay), axis=1).reshape(-1)
+        asking = np.tile([True, False], len(predicted))[order >= 0]
         order = order[order >= 0]
-        return Lesson(as_rows(WHO, X[order]), y[order], asking, ~asking)
+        return Batch(as_rows(WHO, X[order]), y[order], asking, ~asking)
 
 
 def _stacked(above: Any, below: Any) -> Any:

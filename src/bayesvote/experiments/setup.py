@@ -60,7 +60,7 @@ class Stream(NamedTuple):
     partial: bool
 
 
-MEMBERS: Mapping[str, Callable[[int, float | None], Bank]] = {
+MEMBERS: Mapping[str, Callable[[int, float | None], Bank[Any]]] = {
     "perceptron": PerceptronBank,
     "averaged_perceptron": lambda m, f: PerceptronBank(m, f, averaged=True),
     "gaussian_naive_bayes": lambda m, f: NaiveBayesBank(m, f, kinds="gaussian"),

@@ -1,5 +1,9 @@
 """The members: weak classifiers, many at a time."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from bayesvote.members.base import Bank
 from bayesvote.members.ferns import FernBank
 from bayesvote.members.foreign import EstimatorBank
@@ -9,7 +13,30 @@ from bayesvote.members.perceptron import PerceptronBank
 from bayesvote.members.subsets import random_subsets
 from bayesvote.members.union import Union, mixed
 
+# Every kind of bank, by the name that estimators and command line know. Model files can name no others.
+BANKS: dict[str, type[Bank[Any]]] = {
+    "estimators": EstimatorBank,
+    "fern": FernBank,
+    "frozen": Frozen,
+    "naive_bayes": NaiveBayesBank,
+    "perceptron": PerceptronBank,
+    "union": Union,
+}
+# Further names for settings of them.
+PRESETS: dict[str, Callable[..., Bank[Any]]] = {
+    "averaged_perceptron": partial(PerceptronBank, averaged=True),
+    "mixed": mixed,
+}
+
+
+def named() -> dict[str, Callable[..., Bank[Any]]]:
+    """Banks that can be made from a number of members, by name."""
+    return {name: bank for name, bank in BANKS.items() if "n_members" in bank.__annotations__} | PRESETS
+
+
 __all__ = [
+    "BANKS",
+    "PRESETS",
     "Bank",
     "EstimatorBank",
     "FernBank",
@@ -18,6 +45,7 @@ __all__ = [
     "PerceptronBank",
     "Union",
     "mixed",
+    "named",
     "pretrain",
     "random_subsets",
 ]

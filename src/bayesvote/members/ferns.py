@@ -1,21 +1,15 @@
 """Random ferns, grown online: members that ask a few yes/no questions and count classes per pattern."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, positive, whole
-from bayesvote._input import (
-    Rows,
-    RowsLike,
-    check_labelled,
-    check_rows,
-    check_start,
-    share_out,
-    started,
-)
+from bayesvote._input import Rows, share_out, started
+from bayesvote._parts import Arrays, Shape, all_finite, require, within
+from bayesvote.members.base import Bank
 
 Ints = NDArray[np.int32]
 
@@ -43,7 +37,7 @@ class FernState(NamedTuple):
 
 
 @dataclass
-class FernBank:
+class FernBank(Bank[FernState]):
     """Random ferns (Ozuysal et al. 2010), grown online.
 
     A fern asks ``depth`` questions "is feature j at most t?" and keeps weighted class counts per pattern of
@@ -83,7 +77,6 @@ class FernBank:
     depth: int = 8
     warmup: int = 512
     smoothing: float = 0.5
-    state: FernState | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the configuration."""
@@ -103,13 +96,12 @@ class FernBank:
                 "The odds would leave the range of double precision."
             )
 
-    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
-        """Forget everything and make ready for rows of n_features and labels 0 to n_classes - 1."""
-        rng = check_start(type(self).__name__, n_features, n_classes, rng)
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> FernState:
+        """Draw the candidates of every question."""
         questions = (self.n_members, self.depth)
         asked = rng.integers(n_features, size=(*questions, _CANDIDATES))
         columns, candidates = np.unique(asked, return_inverse=True)
-        self.state = FernState(
+        return FernState(
             columns=columns.astype(np.int32),
             candidates=candidates.reshape(asked.shape).astype(np.int32),
             places=rng.random(asked.shape),
@@ -122,21 +114,17 @@ class FernBank:
             thresholds=np.zeros(questions),
             counts=np.zeros((self.n_members, 2**self.depth, n_classes)),
         )
-        return self
 
-    def scores(self, X: RowsLike) -> Array:
-        """Score rows without learning from them."""
-        state = started(type(self).__name__, self.state)
-        rows = check_rows(type(self).__name__, X, len(state.slot_of))
+    def score(self, rows: Rows) -> Array:
+        """Score checked rows."""
+        state = started(self.who, self.state)
         out = self._empty(state, rows.n)
         self._answer(state, rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n), False, 0, rows.n, out)
         return self._shaped(state, out)
 
-    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Score row t before learning row t; equal to doing so row by row."""
-        state = started(type(self).__name__, self.state)
-        n_classes = state.counts.shape[2]
-        rows, encoded, w = check_labelled(type(self).__name__, X, y, sample_weight, len(state.slot_of), n_classes)
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Score checked row t before learning row t."""
+        state = started(self.who, self.state)
         out = self._empty(state, rows.n)
         top = 0
         while top < rows.n and state.seen[0] < self.warmup:
@@ -144,14 +132,52 @@ class FernBank:
             kept = top + np.flatnonzero(w[top:])[:missing]
             due = len(kept) == missing
             end = int(kept[-1]) + 1 if due else rows.n
-            self._answer(state, rows, encoded, w, True, top, end, out)
-            self._keep(state, rows, encoded, w, kept)
+            self._answer(state, rows, y, w, True, top, end, out)
+            self._keep(state, rows, y, w, kept)
             if due:
                 self._draw(state)
             top = end
         if top < rows.n:
-            self._answer(state, rows, encoded, w, True, top, rows.n, out)
+            self._answer(state, rows, y, w, True, top, rows.n, out)
         return self._shaped(state, out)
+
+    def wider(self, n_features: int, rng: np.random.Generator) -> FernState:  # noqa: ARG002
+        """Go on with the old features, which the questions were chosen among."""
+        old = started(self.who, self.state)
+        unused = np.full(n_features - len(old.slot_of), -1, dtype=np.int32)
+        return old._replace(slot_of=np.concatenate([old.slot_of, unused]))
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:
+        """The size of the counts and of the rows kept, of which there are as many columns as candidates at most."""
+        asked = min(n_features, _CANDIDATES * self.n_members * self.depth)
+        return 4 * n_features + 8 * (self.n_members << self.depth) * n_classes + self.warmup * asked
+
+    def blank(self, shape: Shape, arrays: Arrays) -> FernState:
+        """Return a fresh state; how many columns are asked about depends on the draw."""
+        fresh = super().blank(shape, arrays)
+        n_columns = arrays["columns"].size
+        return fresh._replace(columns=np.zeros(n_columns, dtype=np.int32), rows=np.zeros((self.warmup, n_columns)))
+
+    def check_state(self, state: FernState) -> None:
+        """Refuse what the kernels would take for an index, and negative counts."""
+        all_finite(state, but=("rows",))
+        d, n_columns, n_classes = len(state.slot_of), len(state.columns), state.counts.shape[2]
+        seen = int(state.seen[0])
+        require(0 <= seen <= self.warmup, f"seen must be from 0 to {self.warmup}")
+        require(n_columns > 0 and bool(np.all(np.diff(state.columns) > 0)), "columns must ascend")
+        require(within(state.columns, 0, d - 1), f"columns must be from 0 to {d - 1}")
+        require(within(state.candidates, 0, n_columns - 1), f"candidates must be from 0 to {n_columns - 1}")
+        require(within(state.places, 0, 1), "places must be from 0 to 1")
+        require(within(state.labels, 0, n_classes - 1), f"labels must be from 0 to {n_classes - 1}")
+        require(not np.any(state.weights < 0), "weights must be at least 0")
+        require(not np.any(state.counts < 0), "counts must be at least 0")
+        # The features in use are numbered from 0 without a gap, and questions ask about all of them and no other.
+        used = np.flatnonzero(state.slot_of >= 0)
+        asked = np.unique(state.slots)
+        none_yet = len(used) == 0 and not np.any(state.slots) and seen < _FIRST_DRAW
+        require(none_yet or np.array_equal(np.sort(state.slot_of[used]), asked), "slots must be those of slot_of")
+        require(none_yet or np.array_equal(asked, np.arange(len(asked))), "slots must be numbered from 0")
+        require(bool(np.all(np.isin(used, state.columns))), "slot_of must be of the columns")
 
     def _empty(self, state: FernState, n: int) -> Array:
         n_classes = state.counts.shape[2]

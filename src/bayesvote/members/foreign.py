@@ -1,21 +1,24 @@
 """Classifiers of other libraries as members: scikit-learn's, fitted or learning online, and river's."""
 
-import inspect
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array
-from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, started
+from bayesvote._checks import Array, Labels
+from bayesvote._foreign import accepts, river_probabilities
+from bayesvote._input import Rows, started
+from bayesvote._parts import Learned, Shape, restored_shape
+from bayesvote.members.base import Bank
 
 _WHO = "EstimatorBank"
 # A smaller probability is taken for this one: a tree's certain 0 would make the log-odds infinite.
 _LEAST = 1e-9
+_WIDEST = 10_000_000  # features that a small file may speak of, as these members have no arrays in it
 
 
 class BatchClassifier(Protocol):
@@ -53,18 +56,20 @@ class _Member(Protocol):
     def learn(self, x: Array, k: int, weight: float) -> None:
         """Learn one row, (1, d), of class k."""
 
+    def takes_columns(self, columns: NDArray[np.intp]) -> bool:
+        """See these columns from now on, if the classifier can; say whether."""
+
 
 class EstimatorState(NamedTuple):
     """The estimators in use, with the columns each sees."""
 
     members: tuple[_Member, ...]
     columns: tuple[NDArray[np.intp], ...]
-    n_features: int
     n_classes: int
 
 
 @dataclass
-class EstimatorBank:
+class EstimatorBank(Bank[EstimatorState]):
     """Any scikit-learn or river classifiers as members.
 
     Scores come from ``decision_function``, else the log-odds of ``predict_proba``, else the label as 1 or -1;
@@ -104,7 +109,6 @@ class EstimatorBank:
     estimators: Sequence[Classifier | tuple[Classifier, Sequence[int]]]
     online: bool = False
     classes: ArrayLike | None = None
-    state: EstimatorState | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check that there are estimators."""
@@ -116,12 +120,21 @@ class EstimatorBank:
         """How many estimators there are."""
         return len(self.estimators)
 
-    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
-        """Go back to the estimators as given, for rows of n_features and labels 0 to n_classes - 1.
+    @property
+    def learns(self) -> bool:
+        """Whether the estimators learn online."""
+        return self.online
+
+    @property
+    def reference(self) -> tuple[str, ...] | None:
+        """Estimators that learn are the user's objects; of others, a file keeps the places."""
+        return ("n_members", "online", "shape") if self.online else None
+
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> EstimatorState:
+        """Go back to the estimators as given.
 
         Those that have a ``random_state`` of None and are not fitted yet get one from rng.
         """
-        generator = check_start(_WHO, n_features, n_classes, rng)
         pairs = [e if isinstance(e, tuple) else (e, range(n_features)) for e in self.estimators]
         labels = self._labels([model for model, _ in pairs], n_classes)
         members: list[_Member] = []
@@ -136,22 +149,49 @@ class EstimatorBank:
             if hasattr(model, "learn_one"):
                 members.append(_River(name, model, labels, chosen, self.online))
             else:
-                members.append(_Scikit(name, model, labels, len(chosen), self.online, generator))
+                members.append(_Scikit(name, model, labels, len(chosen), self.online, rng))
             columns.append(chosen)
-        self.state = EstimatorState(tuple(members), tuple(columns), n_features, n_classes)
-        return self
+        return EstimatorState(tuple(members), tuple(columns), n_classes)
 
-    def scores(self, X: RowsLike) -> Array:
-        """Score rows without learning from them."""
-        state = started(_WHO, self.state)
-        return _blend(state, check_rows(_WHO, X, state.n_features))
+    def score(self, rows: Rows) -> Array:
+        """Score checked rows."""
+        return _blend(started(_WHO, self.state), rows)
 
-    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Score row t before learning row t."""
-        state = started(_WHO, self.state)
-        rows, encoded, w = check_labelled(_WHO, X, y, sample_weight, state.n_features, state.n_classes)
-        self.check_weights(w)
-        return _blend(state, rows, (encoded, w) if self.online else None)
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Score checked row t before learning row t."""
+        return _blend(started(_WHO, self.state), rows, (y, w) if self.online else None)
+
+    def wider(self, n_features: int, rng: np.random.Generator) -> EstimatorState:  # noqa: ARG002
+        """Show river's classifiers all features; those of scikit-learn, whose width is fixed, go on as they are."""
+        old = started(_WHO, self.state)
+        all_columns = np.arange(n_features)
+        columns = [
+            all_columns if not isinstance(given, tuple) and member.takes_columns(all_columns) else before
+            for given, member, before in zip(self.estimators, old.members, old.columns, strict=True)
+        ]
+        return old._replace(columns=tuple(columns))
+
+    def member_names(self) -> list[str]:
+        """The classes of the estimators."""
+        return [type(given[0] if isinstance(given, tuple) else given).__name__ for given in self.estimators]
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
+        """Nothing: the state has no arrays."""
+        return 0
+
+    def check_state(self, state: EstimatorState) -> None:
+        """Nothing to check: the state is made of the user's objects and never in a file."""
+
+    def learned(self) -> Learned | None:
+        """The shape; estimators that do not learn are started again with it."""
+        return None if self.shape is None else Learned({"shape": list(map(int, self.shape))})
+
+    def restore(self, learned: Learned, room: int) -> None:
+        """Start the estimators, which the user gave again."""
+        shape: Shape = restored_shape(learned)
+        if shape.n_features > max(room, _WIDEST):
+            raise ValueError(f"{shape.n_features} features in a file of {room} bytes")
+        self.start(*shape)
 
     def check_weights(self, w: Array) -> None:
         """Refuse sample weights that one of the estimators cannot take."""
@@ -241,9 +281,8 @@ class _Scikit:
         parameters = self.model.get_params() if hasattr(self.model, "get_params") else {}
         if not self.ready and parameters.get("random_state", 0) is None:
             self.model.set_params(random_state=int(rng.integers(2**31)))
-        accepted = inspect.signature(self.model.partial_fit).parameters
-        self.takes_weight = "sample_weight" in accepted
-        self.options = {"classes": np.array(self.labels)} if "classes" in accepted else {}
+        self.takes_weight = accepts(self.model.partial_fit, "sample_weight")
+        self.options = {"classes": np.array(self.labels)} if accepts(self.model.partial_fit, "classes") else {}
 
     def scores(self, X: Array) -> Array:
         n_classes = len(self.labels)
@@ -262,6 +301,9 @@ class _Scikit:
         votes = np.asarray(self.model.predict(X)).tolist()
         return np.array([[float(vote == label) for label in self.labels] for vote in votes])
 
+    def takes_columns(self, columns: NDArray[np.intp]) -> bool:  # noqa: ARG002
+        return False
+
     def learn(self, x: Array, k: int, weight: float) -> None:
         weights = {"sample_weight": np.array([weight])} if self.takes_weight else {}
         self.model.partial_fit(x, np.array(self.labels)[k : k + 1], **self.options, **weights)
@@ -276,7 +318,7 @@ class _River:
         self.model = deepcopy(model) if online else model
         self.columns = columns.tolist()
         self.labels = labels
-        self.takes_weight = "w" in inspect.signature(model.learn_one).parameters
+        self.takes_weight = accepts(model.learn_one, "w")
         if not getattr(model, "_multiclass", True):
             if len(labels) > 2:
                 raise ValueError(
@@ -289,13 +331,16 @@ class _River:
         return np.array([self._scores(dict(zip(self.columns, x, strict=True))) for x in X.tolist()])
 
     def _scores(self, x: dict[int, float]) -> Array:
-        try:
-            chances = self.model.predict_proba_one(x)
-        except NotImplementedError:  # the classifier only knows labels
+        chances = river_probabilities(self.model, x)
+        if chances is None:
             vote = self.model.predict_one(x)
             return np.array([np.nan if vote is None else float(vote == label) for label in self.labels])
         found = np.array([chances.get(label, 0.0) for label in self.labels], dtype=np.float64)
         return _logs(found) if found.any() else np.full(len(found), np.nan)
+
+    def takes_columns(self, columns: NDArray[np.intp]) -> bool:
+        self.columns = columns.tolist()
+        return True
 
     def learn(self, x: Array, k: int, weight: float) -> None:
         weights = {"w": weight} if self.takes_weight else {}

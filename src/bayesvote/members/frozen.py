@@ -1,18 +1,19 @@
 """Banks that no longer learn: the paper's static setting."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote._checks import Array, labels, weights, whole
-from bayesvote._input import RowsLike
-from bayesvote.members.base import Bank
+from bayesvote._checks import Array, Labels, whole
+from bayesvote._input import Rows, RowsLike
+from bayesvote._parts import Learned, Shape
+from bayesvote.members.base import Bank, check_bank
 
 
 @dataclass
-class Frozen:
+class Frozen(Bank[Any]):
     """A bank whose learning does nothing.
 
     Starting it keeps what the bank has learned, too; a bank that was never started is started.
@@ -27,7 +28,11 @@ class Frozen:
            [2.]])
     """
 
-    bank: Bank
+    bank: Bank[Any]
+
+    def __post_init__(self) -> None:
+        """Check the bank."""
+        check_bank("Frozen", self.bank)
 
     @property
     def n_members(self) -> int:
@@ -35,29 +40,72 @@ class Frozen:
         return self.bank.n_members
 
     @property
-    def state(self) -> object:
+    def learns(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def parts(self) -> tuple[Bank[Any], ...]:
+        """The bank."""
+        return (self.bank,)
+
+    @property
+    def state(self) -> Any:
         """What the bank has learned."""
-        return getattr(self.bank, "state", None)
+        return self.bank.state
 
-    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
-        """Start the bank if it never was."""
-        if self.state is None:
-            self.bank.start(n_features, n_classes, rng)
-        return self
+    @property
+    def shape(self) -> Shape | None:
+        """Features and classes of the bank."""
+        return self.bank.shape
 
-    def scores(self, X: RowsLike) -> Array:
-        """Score rows."""
-        return self.bank.scores(X)
+    def install(self, state: Any, shape: Shape) -> None:
+        """Hand a state on to the bank."""
+        self.bank.install(state, shape)
 
-    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Score rows; check the labels and weights, and learn nothing from them."""
-        scores = self.bank.scores(X)
-        labels("Frozen", y, len(scores), 2 if scores.ndim == 2 else scores.shape[2])
-        weights("Frozen", sample_weight, len(scores))
-        return scores
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
+        """Return what the bank has learned; a bank that was never started is started."""
+        if self.shape is None:
+            return self.bank.fresh(n_features, n_classes, rng)
+        if self.shape != (n_features, n_classes):
+            raise ValueError(
+                f"Frozen: n_features and n_classes must be those of the frozen bank, {tuple(self.shape)}, "
+                f"got {(n_features, n_classes)}. Freeze a bank that learned such rows."
+            )
+        return self.state
+
+    def score(self, rows: Rows) -> Array:
+        """Score checked rows."""
+        return self.bank.score(rows)
+
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:  # noqa: ARG002
+        """Score checked rows and learn nothing."""
+        return self.bank.score(rows)
+
+    def wider(self, n_features: int, rng: np.random.Generator) -> Any:
+        """Widen the bank."""
+        return self.bank.wider(n_features, rng)
+
+    def member_names(self) -> list[str]:
+        """What each member is."""
+        return self.bank.member_names()
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:
+        """The size of the bank's state."""
+        return self.bank.least_bytes(n_features, n_classes)
+
+    def check_state(self, state: Any) -> None:
+        """Check the bank's state."""
+        self.bank.check_state(state)
+
+    def learned(self) -> Learned | None:
+        """Nothing of its own."""
+        return None
 
 
-def pretrain(bank: Bank, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None, epochs: int = 1) -> Frozen:
+def pretrain(
+    bank: Bank[Any], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None, epochs: int = 1
+) -> Frozen:
     """Teach a started bank the first part of a stream, then freeze it.
 
     The paper's static members saw at most a tenth of the data so.

@@ -1,15 +1,17 @@
 """Many naive Bayes classifiers over shared statistics, each on its own random features."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, one_of, positive, whole
-from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, share_out, started
-from bayesvote.members.subsets import random_subsets
+from bayesvote._input import Rows, share_out, started
+from bayesvote._parts import Arrays, all_finite, padded, renamed, require
+from bayesvote.members.base import Bank
+from bayesvote.members.subsets import agree, random_subsets, with_more
 
 _KINDS = ("auto", "bernoulli", "gaussian")
 # Numbers of evidence held at a time, so that memory stays constant; fewer would mean to hand on work too often.
@@ -25,19 +27,19 @@ _NO_WEIGHTS = np.zeros(0)
 class NaiveBayesState(NamedTuple):
     """What a bank of naive Bayes classifiers has learned: statistics per class and feature, for all members."""
 
-    own: NDArray[np.uint32]  # (m, k): the features each member sees
-    uses: Array  # (d, m): the same as ones and zeros
+    features: NDArray[np.uint32]  # (m, k): those that each member sees
+    mask: Array  # (d, m): the same as ones and zeros
     total: Array  # (K,): sample weights
     # (4, K, d): sample weights of the rows where the feature was not missing, mean, weighted sum of squares around
     # the mean, sample weights of the rows where the feature was not at its first value.
     statistics: Array
     # (4, d): the first value shown, the second, how many values (3 for more, which is Gaussian; less is Bernoulli),
     # and one where the feature was declared Bernoulli.
-    shown: Array
+    values_seen: Array
 
 
 @dataclass
-class NaiveBayesBank:
+class NaiveBayesBank(Bank[NaiveBayesState]):
     """Naive Bayes classifiers, each on its own random features.
 
     A member's score is the log of the classes' odds plus, for each of its features, the log-likelihood ratio of the
@@ -72,28 +74,29 @@ class NaiveBayesBank:
     kinds: str | Sequence[str] = "auto"
     gaussian_smoothing: float = 5.0
     bernoulli_smoothing: float = 1e-3
-    state: NaiveBayesState | None = field(default=None, init=False, repr=False)
 
-    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
-        """Forget everything; draw the features of each member."""
-        who = "NaiveBayesBank"
-        generator = check_start(who, n_features, n_classes, rng)
-        whole(who, "n_members", self.n_members)
-        positive(who, "gaussian_smoothing", self.gaussian_smoothing)
-        positive(who, "bernoulli_smoothing", self.bernoulli_smoothing)
+    version = 2
+
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> NaiveBayesState:
+        """Draw the features of each member."""
+        whole(self.who, "n_members", self.n_members)
+        positive(self.who, "gaussian_smoothing", self.gaussian_smoothing)
+        positive(self.who, "bernoulli_smoothing", self.bernoulli_smoothing)
         kinds = np.array([self.kinds] * n_features if isinstance(self.kinds, str) else list(self.kinds))
         for name in kinds:
-            one_of(who, "kinds", name, _KINDS)
+            one_of(self.who, "kinds", name, _KINDS)
         if len(kinds) != n_features:
-            raise ValueError(f"{who}: kinds must have one entry for each of {n_features} features, got {len(kinds)}.")
-        mask = random_subsets(n_features, self.n_members, self.max_features, generator)
+            raise ValueError(
+                f"{self.who}: kinds must have one entry for each of {n_features} features, got {len(kinds)}."
+            )
+        mask = random_subsets(n_features, self.n_members, self.max_features, rng)
         bernoulli = kinds == "bernoulli"
-        self.state = NaiveBayesState(
-            own=np.nonzero(mask)[1].reshape(self.n_members, -1).astype(np.uint32),
-            uses=mask.T.astype(np.float64, order="C"),
+        return NaiveBayesState(
+            features=np.nonzero(mask)[1].reshape(self.n_members, -1).astype(np.uint32),
+            mask=mask.T.astype(np.float64, order="C"),
             total=np.zeros(n_classes),
             statistics=np.zeros((4, n_classes, n_features)),
-            shown=np.array(
+            values_seen=np.array(
                 [
                     np.where(bernoulli, 0.0, np.nan),
                     np.where(bernoulli, 1.0, np.nan),
@@ -102,23 +105,68 @@ class NaiveBayesBank:
                 ]
             ),
         )
-        return self
 
-    def scores(self, X: RowsLike) -> Array:
-        """Score rows without learning from them."""
-        state = started("NaiveBayesBank", self.state)
-        rows = check_rows("NaiveBayesBank", X, len(state.uses))
-        return self._run(state, rows, _NO_LABELS, _NO_WEIGHTS)
+    def score(self, rows: Rows) -> Array:
+        """Score checked rows."""
+        return self._run(rows, _NO_LABELS, _NO_WEIGHTS)
 
-    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Score row t before learning row t."""
-        state = started("NaiveBayesBank", self.state)
-        n_features, n_classes = len(state.uses), len(state.total)
-        return self._run(state, *check_labelled("NaiveBayesBank", X, y, sample_weight, n_features, n_classes))
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Score checked row t before learning row t."""
+        return self._run(rows, y, w)
 
-    def _run(self, state: NaiveBayesState, rows: Rows, y: Labels, weight: Array) -> Array:
+    def wider(self, n_features: int, rng: np.random.Generator) -> NaiveBayesState:
+        """Give every member as large a share of the new features as it has of the old ones."""
+        old = started(self.who, self.state)
+        d = len(old.mask)
+        features, more = with_more(old.features, d, n_features, rng)
+        statistics, values_seen = padded(old.statistics, 2, n_features), padded(old.values_seen, 1, n_features)
+        statistics[0, :, d:] = old.total[:, np.newaxis]
+        values_seen[:2, d:] = np.nan
+        if old.total.any():  # rows were seen, so the value 0 was
+            values_seen[[0, 2], d:] = [[0.0], [1.0]]
+        return old._replace(
+            features=features,
+            mask=np.concatenate([old.mask, more.T]),
+            statistics=statistics,
+            values_seen=values_seen,
+        )
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:
+        """The size of the mask and the statistics."""
+        whole(self.who, "n_members", self.n_members)
+        return 8 * n_features * (self.n_members + 4 * n_classes)
+
+    def check_state(self, state: NaiveBayesState) -> None:
+        """Refuse features that do not fit, negative sums, and kinds of features that there are not."""
+        all_finite(state, but=("values_seen",))
+        require(agree(state.features, state.mask, 1), "features and mask must agree")
+        present, _, squares, other_value = state.statistics
+        require(not np.any(state.total < 0), "total must be at least 0")
+        require(not np.any(state.statistics[[0, 2, 3]] < 0), "weights and squares in statistics must be at least 0")
+        most = state.total[:, None] * (1 + 1e-9)
+        require(not np.any(present > most), "a feature must not weigh more than its class in statistics")
+        require(not np.any(other_value > most), "a value must not weigh more than its class in statistics")
+        require(not np.any(squares[present == 0]), "squares must be 0 where nothing was seen")
+        first, second, kinds, declared = state.values_seen
+        require(bool(np.all(np.isin(kinds, (0, 1, 2, 3)))), "values_seen must count 0 to 3 values")
+        require(bool(np.all(np.isin(declared, (0, 1)))), "values_seen must mark declared features by 0 or 1")
+        known = kinds < 3  # a feature that was declared Gaussian need not have shown a value
+        require(
+            np.array_equal(np.isnan(first[known]), kinds[known] < 1)
+            and np.array_equal(np.isnan(second[known]), kinds[known] < 2),
+            "values_seen must hold as many values as it counts",
+        )
+
+    def upgraded(self, version: int, arrays: Arrays) -> Arrays:
+        """Version 1 had other names."""
+        if version != 1:
+            return super().upgraded(version, arrays)
+        return renamed(arrays, own="features", uses="mask", shown="values_seen")
+
+    def _run(self, rows: Rows, y: Labels, weight: Array) -> Array:
         from bayesvote.members._naive_bayes_kernels import centre
 
+        state = started(self.who, self.state)
         n_ratios, m = len(state.total) - 1, self.n_members
         out = np.empty((rows.n, m) if n_ratios == 1 else (rows.n, m, n_ratios + 1))
         size = max(1, _PIECE // (rows.width * n_ratios))
@@ -142,7 +190,7 @@ class NaiveBayesBank:
         worth = X.size > _WORTH_SHARING
         share_out(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, _FEATURES, worth=worth)
         share_out(
-            lambda top, end: add_up(X, has_nan, prior, ratio, state.own, state.uses, top, end, out),
+            lambda top, end: add_up(X, has_nan, prior, ratio, state.features, state.mask, top, end, out),
             n,
             BLOCK,
             worth=worth,

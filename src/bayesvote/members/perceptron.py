@@ -1,22 +1,16 @@
 """Many Perceptrons, each on its own random features."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, whole
-from bayesvote._input import (
-    Rows,
-    RowsLike,
-    check_labelled,
-    check_rows,
-    check_start,
-    share_out,
-    started,
-)
-from bayesvote.members.subsets import random_subsets
+from bayesvote._input import Rows, share_out, started
+from bayesvote._parts import Arrays, all_finite, padded, renamed, require
+from bayesvote.members.base import Bank
+from bayesvote.members.subsets import agree, random_subsets, with_more
 
 # Below so many products of a value and a weight, starting a second thread costs more than it saves.
 _WORTH_SHARING = 500_000
@@ -30,8 +24,8 @@ _NO_WEIGHTS = np.zeros(0)
 class PerceptronState(NamedTuple):
     """What a bank of Perceptrons has learned; a member has one score for two classes, else one per class."""
 
-    own: NDArray[np.uint32]  # (m, k): the features each member sees
-    uses: NDArray[np.uint8]  # (d, scores): the same as ones and zeros
+    features: NDArray[np.uint32]  # (m, k): those that each member sees
+    mask: NDArray[np.uint8]  # (d, scores): the same as ones and zeros
     weights: Array  # (d, scores)
     bias: Array  # (scores,)
     past_weights: Array  # as weights: each step times the age it was taken at; empty unless averaged
@@ -40,7 +34,7 @@ class PerceptronState(NamedTuple):
 
 
 @dataclass
-class PerceptronBank:
+class PerceptronBank(Bank[PerceptronState]):
     """Classic mistake-driven Perceptrons with a bias (Rosenblatt 1958), each on its own random features.
 
     A member's score is w.x + b, with the weights from before the row is learned. With y = -1, 1, a row with
@@ -70,43 +64,72 @@ class PerceptronBank:
     n_members: int = 100
     max_features: float | int | None = 0.5
     averaged: bool = False
-    state: PerceptronState | None = field(default=None, init=False, repr=False)
 
-    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
-        """Forget everything; draw the features of each member and set all weights to zero."""
-        generator = check_start("PerceptronBank", n_features, n_classes, rng)
-        whole("PerceptronBank", "n_members", self.n_members)
-        mask = random_subsets(n_features, self.n_members, self.max_features, generator)
+    version = 2
+
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> PerceptronState:
+        """Draw the features of each member and set all weights to zero."""
+        whole(self.who, "n_members", self.n_members)
+        mask = random_subsets(n_features, self.n_members, self.max_features, rng)
         per = 1 if n_classes == 2 else n_classes
         n_scores = per * self.n_members
         past = (n_features if self.averaged else 0, n_scores)
-        self.state = PerceptronState(
-            own=np.nonzero(mask)[1].reshape(self.n_members, -1).astype(np.uint32),
-            uses=np.repeat(mask, per, axis=0).T.astype(np.uint8, order="C"),
+        return PerceptronState(
+            features=np.nonzero(mask)[1].reshape(self.n_members, -1).astype(np.uint32),
+            mask=np.repeat(mask, per, axis=0).T.astype(np.uint8, order="C"),
             weights=np.zeros((n_features, n_scores)),
             bias=np.zeros(n_scores),
             past_weights=np.zeros(past),
             past_bias=np.zeros(n_scores),
             age=np.zeros(n_scores),
         )
-        return self
 
-    def scores(self, X: RowsLike) -> Array:
-        """Score rows without learning from them."""
-        state = started("PerceptronBank", self.state)
-        rows = check_rows("PerceptronBank", X, len(state.weights))
-        return self._run(state, rows, _NO_LABELS, _NO_WEIGHTS)
+    def score(self, rows: Rows) -> Array:
+        """Score checked rows."""
+        return self._run(rows, _NO_LABELS, _NO_WEIGHTS)
 
-    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Score row t before learning row t."""
-        state = started("PerceptronBank", self.state)
-        d, n_scores = state.weights.shape
-        n_classes = max(2, n_scores // self.n_members)
-        return self._run(state, *check_labelled("PerceptronBank", X, y, sample_weight, d, n_classes))
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Score checked row t before learning row t."""
+        return self._run(rows, y, w)
 
-    def _run(self, state: PerceptronState, rows: Rows, y: Labels, weight: Array) -> Array:
+    def wider(self, n_features: int, rng: np.random.Generator) -> PerceptronState:
+        """Give every member as large a share of the new features as it has of the old ones."""
+        old = started(self.who, self.state)
+        features, more = with_more(old.features, len(old.weights), n_features, rng)
+        mask = np.repeat(more, len(old.bias) // self.n_members, axis=0).T.astype(np.uint8)
+        return old._replace(
+            features=features,
+            mask=np.concatenate([old.mask, mask]),
+            weights=padded(old.weights, 0, n_features),
+            past_weights=padded(old.past_weights, 0, n_features if self.averaged else 0),
+        )
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:
+        """The size of the weights."""
+        whole(self.who, "n_members", self.n_members)
+        return 8 * n_features * self.n_members * (1 if n_classes == 2 else n_classes)
+
+    def check_state(self, state: PerceptronState) -> None:
+        """Refuse features that do not fit, weights of features that are not seen, and rows of negative weight."""
+        all_finite(state)
+        per = len(state.bias) // len(state.features)
+        require(agree(state.features, state.mask, per), "features and mask must agree")
+        unseen = state.mask == 0
+        require(not np.any(state.weights[unseen]), "weights must be 0 for features that a member does not see")
+        if len(state.past_weights):
+            require(not np.any(state.past_weights[unseen]), "past_weights must be 0 for features not seen")
+        require(not np.any(state.age < 0), "age must be at least 0")
+
+    def upgraded(self, version: int, arrays: Arrays) -> Arrays:
+        """Version 1 had two other names."""
+        if version != 1:
+            return super().upgraded(version, arrays)
+        return renamed(arrays, own="features", uses="mask")
+
+    def _run(self, rows: Rows, y: Labels, weight: Array) -> Array:
         from bayesvote.members._perceptron_kernels import BLOCK, run, run_some, score_dense
 
+        state = started(self.who, self.state)
         n, n_scores = rows.n, len(state.bias)
         per = n_scores // self.n_members
         out = np.empty((n, n_scores))
@@ -127,7 +150,7 @@ class PerceptronBank:
         elif len(y):
             share_out(learn, n_scores, per)
         elif dense and not rows.has_nan:
-            share_out(lambda top, end: score_dense(values, state.own, *state[2:], top, end, out), n, BLOCK)
+            share_out(lambda top, end: score_dense(values, state.features, *state[2:], top, end, out), n, BLOCK)
         else:
             share_out(lambda top, end: run(*given, *state, top, end, out, 0), n)
         return out if per == 1 else out.reshape(n, self.n_members, per)

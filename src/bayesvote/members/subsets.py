@@ -1,5 +1,7 @@
 """Random feature subsets, one per member."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,3 +56,23 @@ def random_subsets(
     mask = np.zeros((n_members, n_features), dtype=np.bool_)
     np.put_along_axis(mask, order[:, :size], True, axis=1)
     return mask
+
+
+def with_more(
+    features: NDArray[np.uint32], d: int, n_features: int, rng: np.random.Generator
+) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Features of every member, (m, k), with as large a share of new ones; and which of the new ones, (m, new)."""
+    m, k = features.shape
+    more = random_subsets(n_features - d, m, k / d, rng)
+    new = np.nonzero(more)[1].reshape(m, -1).astype(np.uint32) + np.uint32(d)
+    return np.concatenate([features, new], axis=1), more
+
+
+def agree(features: NDArray[Any], mask: NDArray[Any], per: int) -> bool:
+    """Whether the features of every member, (m, k), are those of the mask (d, per m)."""
+    of_member = mask[:, ::per].T == 1
+    if np.any(np.count_nonzero(of_member, axis=1) != features.shape[1]):
+        return False
+    return np.array_equal(np.nonzero(of_member)[1].reshape(features.shape), features) and np.array_equal(
+        np.repeat(of_member, per, axis=0).T, mask
+    )

@@ -1,31 +1,22 @@
 """Several banks as one, and the mixture of families that serves most data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from bayesvote._checks import Array, whole
-from bayesvote._input import RowsLike, check_labelled, check_rows, check_start, started
-from bayesvote.members.base import Bank
+from bayesvote._checks import Array, Labels, whole
+from bayesvote._input import Rows, started
+from bayesvote._parts import Learned, Shape, restored_shape
+from bayesvote.members.base import Bank, check_bank
 from bayesvote.members.ferns import FernBank
-from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank
 
 
-class StatefulBank(Bank, Protocol):
-    """A bank that shows what it has learned."""
-
-    @property
-    def state(self) -> Any:
-        """What the bank has learned; None before its start."""
-
-
 @dataclass
-class Union:
+class Union(Bank[tuple[Any, ...]]):
     """Several banks as one: their members side by side, in the order given.
 
     Each bank draws from a random stream of its own: a bank added at the end leaves the others as they were.
@@ -44,11 +35,12 @@ class Union:
     array([[ 0.,  0., nan, nan, nan]])
     """
 
-    banks: Sequence[StatefulBank]
-    shape: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
+    banks: Sequence[Bank[Any]]
 
     def __post_init__(self) -> None:
         """Check the banks."""
+        for bank in self.banks:
+            check_bank("Union", bank)
         if len(self.banks) == 0:
             raise ValueError("Union: banks must hold at least one bank, got none.")
         if len({id(bank) for bank in self.banks}) < len(self.banks):
@@ -60,36 +52,74 @@ class Union:
         return sum(bank.n_members for bank in self.banks)
 
     @property
-    def state(self) -> tuple[Any, ...]:
+    def learns(self) -> bool:
+        """Whether one of the banks does."""
+        return any(bank.learns for bank in self.banks)
+
+    @property
+    def parts(self) -> tuple[Bank[Any], ...]:
+        """The banks."""
+        return tuple(self.banks)
+
+    @property
+    def state(self) -> tuple[Any, ...] | None:
         """The banks' states."""
-        return tuple(bank.state for bank in self.banks)
+        return None if self.shape is None else tuple(bank.state for bank in self.banks)
 
-    def start(self, n_features: int, n_classes: int = 2, rng: np.random.Generator | int | None = None) -> Self:
-        """Start every bank."""
-        generator = check_start("Union", n_features, n_classes, rng)
-        for bank, child in zip(self.banks, generator.spawn(len(self.banks)), strict=True):
-            bank.start(n_features, n_classes, child)
-        self.shape = (n_features, n_classes)
-        return self
+    @property
+    def shape(self) -> Shape | None:
+        """Features and classes that all banks were started for."""
+        first = self.banks[0].shape
+        return first if all(bank.shape == first for bank in self.banks) else None
 
-    def scores(self, X: RowsLike) -> Array:
-        """Score rows without learning from them."""
-        n_features, _ = started("Union", self.shape)
-        rows: Any = check_rows("Union", X, n_features)
-        return np.concatenate([bank.scores(rows) for bank in self.banks], axis=1)
+    def install(self, state: tuple[Any, ...], shape: Shape) -> None:
+        """Hand every bank its state."""
+        for bank, of_bank in zip(self.banks, state, strict=True):
+            bank.install(of_bank, shape)
 
-    def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Score row t before learning row t."""
-        rows: Any
-        rows, encoded, w = check_labelled("Union", X, y, sample_weight, *started("Union", self.shape))
-        self.check_weights(w)
-        return np.concatenate([bank.scores_then_learn(rows, encoded, w) for bank in self.banks], axis=1)
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Any, ...]:
+        """Return the states of all banks before any row."""
+        children = rng.spawn(len(self.banks))
+        return tuple(bank.fresh(n_features, n_classes, child) for bank, child in zip(self.banks, children, strict=True))
+
+    def score(self, rows: Rows) -> Array:
+        """Score checked rows."""
+        return np.concatenate([bank.score(rows) for bank in self.banks], axis=1)
+
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Score checked row t before learning row t."""
+        return np.concatenate([bank.advance(rows, y, w) for bank in self.banks], axis=1)
 
     def check_weights(self, w: Array) -> None:
         """Refuse weights that one of the banks cannot learn from, before any bank learns."""
         for bank in self.banks:
-            if isinstance(bank, (Union, EstimatorBank)):
-                bank.check_weights(w)
+            bank.check_weights(w)
+
+    def wider(self, n_features: int, rng: np.random.Generator) -> tuple[Any, ...]:
+        """Return the states of all banks with room for more features."""
+        return tuple(bank.wider(n_features, rng) for bank in self.banks)
+
+    def member_names(self) -> list[str]:
+        """What each member is."""
+        return [name for bank in self.banks for name in bank.member_names()]
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:
+        """The size of all states."""
+        return sum(bank.least_bytes(n_features, n_classes) for bank in self.banks)
+
+    def check_state(self, state: tuple[Any, ...]) -> None:
+        """Check every bank's state."""
+        for bank, of_bank in zip(self.banks, state, strict=True):
+            bank.check_state(of_bank)
+
+    def learned(self) -> Learned | None:
+        """Nothing of its own but the shape: the banks' states go with the banks."""
+        return None if self.shape is None else Learned({"shape": list(map(int, self.shape))})
+
+    def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
+        """Check that the banks, which have their states again, have one shape."""
+        if restored_shape(learned) != started(self.who, self.shape):
+            raise ValueError(f"banks that are not all of {learned.facts['shape']} features and classes")
 
 
 def mixed(n_members: int = 99) -> Union:

@@ -6,7 +6,8 @@ from typing import Any
 
 from bayesvote.persistence._decode import decode
 from bayesvote.persistence._encode import encode
-from bayesvote.persistence._file import ModelFileError, pack, read, unpack, write
+from bayesvote.persistence._file import ModelFileError, pack, read, refusing, unpack, write
+from bayesvote.persistence._version1 import upgraded
 
 __all__ = ["ModelFileError", "dumps", "load", "loads", "save"]
 
@@ -76,4 +77,8 @@ def dumps(model: Any) -> bytes:
 
 def loads(data: bytes, *, objects: Mapping[str, Any] | None = None) -> Any:
     """Load a model from what :func:`dumps` has returned."""
-    return decode(*unpack(data), objects=dict(objects or {}), room=len(data))
+    version, description, arrays = unpack(data)
+    if version == 1:
+        with refusing():
+            description, arrays = upgraded(description, arrays)
+    return decode(description, arrays, objects=dict(objects or {}), room=len(data))

@@ -1,31 +1,14 @@
 """Models from their descriptions and arrays."""
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote import losses
-from bayesvote._checks import whole
-from bayesvote.ensemble import Ensemble
-from bayesvote.members import EstimatorBank, Frozen, Union
+from bayesvote._parts import Learned, Part
+from bayesvote.persistence._encode import Node
 from bayesvote.persistence._file import DTYPES, Arrays, ModelFileError, refusing
-from bayesvote.persistence._kinds import (
-    BOOSTERS,
-    CALIBRATION_MODULE,
-    ESTIMATOR_MODULE,
-    ESTIMATORS,
-    FITTED,
-    LEAVES,
-    REFERENCES,
-    WEIGHTERS,
-    Node,
-)
-from bayesvote.persistence._states import check_room, check_state, check_weighter_room, filled, shape_of
-from bayesvote.weighting import NumericalPosterior
-
-_WIDEST = 10_000_000  # features that a small file may speak of, as foreign members have no arrays in it
+from bayesvote.persistence._kinds import class_of
 
 
 def decode(description: Any, arrays: Arrays, *, objects: dict[str, Any], room: int) -> Any:
@@ -33,7 +16,9 @@ def decode(description: Any, arrays: Arrays, *, objects: dict[str, Any], room: i
     reader = _Reader(arrays, objects, room)
     with refusing(), np.errstate(all="ignore"):
         reader.find_references(description)
-        model = reader.model(description, "")
+        model = reader.part(description, "")
+        if not model.complete:
+            raise ValueError(f"{type(model).__name__}, which is only a part of a model")
         if reader.arrays:
             raise ValueError(f"the array {min(reader.arrays)[:50]}, which belongs to nothing")
     return model
@@ -66,147 +51,38 @@ class _Reader:
                 "Give each as it was when the model was saved."
             )
 
-    def model(self, node: Node, at: str) -> Any:
-        kind = node["kind"]
-        if kind == "Ensemble":
-            return self.ensemble(node, at)
-        if kind in BOOSTERS:
-            return self.leaf(BOOSTERS[kind], node, at)
-        if kind in ESTIMATORS:
-            return self.estimator(node, at)
-        raise ValueError(f"the unknown kind {kind!r}")
-
-    def ensemble(self, node: Node, at: str) -> Ensemble:
-        _only(node, "kind", "bank", "weighter", "loss", "shape")
-        bank, weighter = self.bank(node["bank"], f"{at}bank"), self.weighter(node["weighter"])
-        loss = self.reference(node["loss"], None) if isinstance(node["loss"], dict) else node["loss"]
-        losses.get(loss)
-        model = Ensemble(bank, weighter, loss)
-        if node["shape"] is None:
-            return model
-        shape = _shape(node["shape"])
-        if _bank_shape(bank) != shape:
-            raise ValueError(f"members for {_bank_shape(bank)} features and classes instead of {shape}")
-        check_weighter_room(weighter, bank.n_members, self.room)
-        # Frozen members are not started anew; all else is checked as for any model.
-        fresh = Ensemble(Frozen(bank), weighter, loss).start(*shape)
-        model.state = filled(fresh.state, self.taken(f"{at}state."))
-        check_state(weighter, model.state)
-        model.n_features, model.n_classes = shape
-        return model
-
-    def bank(self, node: Node, at: str) -> Any:
-        if "reference" in node:
-            return self.reference(node, EstimatorBank)
-        kind = node["kind"]
-        if kind == "Union":
-            _only(node, "kind", "banks", "shape")
-            union = Union([self.bank(part, f"{at}.banks[{i}]") for i, part in enumerate(node["banks"])])
-            if node["shape"] is not None:
-                union.shape = _shape(node["shape"])
-                _bank_shape(union)
-            return union
-        if kind == "Frozen":
-            _only(node, "kind", "bank")
-            return Frozen(self.bank(node["bank"], f"{at}.bank"))
-        if kind == "EstimatorBank":
-            return self.foreign(node)
-        if kind not in LEAVES:
-            raise ValueError(f"the unknown bank {kind!r}")
-        return self.leaf(LEAVES[kind], node, f"{at}.")
-
-    def foreign(self, node: Node) -> EstimatorBank:
-        _only(node, "kind", "estimators", "n_members", "classes", "shape")
-        bank = EstimatorBank(self.reference(node["estimators"], None), classes=self.plain(node["classes"]))
-        if bank.n_members != node["n_members"]:
-            raise ModelFileError(
-                f"load: {node['estimators']['reference']!r} must hold {node['n_members']} classifiers, as when the "
-                f"model was saved, got {bank.n_members}."
-            )
-        if node["shape"] is not None:
-            shape = _shape(node["shape"])
-            if shape[0] > max(self.room, _WIDEST):
-                raise ValueError(f"{shape[0]} features in a file of {self.room} bytes")
-            bank.start(*shape)
-        return bank
-
-    def leaf(self, kind: Any, node: Node, at: str) -> Any:
-        _only(node, "kind", "parameters", "shape")
-        part = kind(**self.parameters(node))
-        if node["shape"] is None:
-            return part
-        shape = _shape(node["shape"])
-        check_room(part, *shape, self.room)
-        part.start(*shape, rng=0)
-        state = filled(part.state, self.taken(f"{at}state."))
-        check_state(part, state)
-        part.state = state
+    def part(self, node: Node, at: str) -> Any:
+        """Build a part from its parameters, then let it take up what it had learned."""
+        _only(node, "kind", "parameters", "learned")
+        parameters = {name: self.value(value, f"{at}{name}") for name, value in node["parameters"].items()}
+        part = class_of(node["kind"])(**parameters)
+        if node["learned"] is not None:
+            _only(node["learned"], "facts", "parts")
+            facts = {name: self.value(value, f"{at}{name}") for name, value in node["learned"]["facts"].items()}
+            parts = {name: self.part(inner, f"{at}{name}.") for name, inner in node["learned"]["parts"].items()}
+            part.restore(Learned(facts, self.taken(f"{at}state."), parts), self.room)
         return part
 
-    def weighter(self, node: Node) -> Any:
-        if "reference" in node:
-            return self.reference(node, NumericalPosterior)
-        _only(node, "kind", "parameters")
-        if node["kind"] not in WEIGHTERS:
-            raise ValueError(f"the unknown weighter {node['kind']!r}")
-        return WEIGHTERS[node["kind"]](**self.parameters(node))
-
-    def parameters(self, node: Node) -> dict[str, Any]:
-        return {name: self.plain(value) for name, value in node["parameters"].items()}
-
-    def estimator(self, node: Node, at: str) -> Any:
-        _only(node, "kind", "parameters", "fitted", "model")
-        cls = getattr(import_module(ESTIMATOR_MODULE), node["kind"])
-        parameters = {}
-        for name, value in node["parameters"].items():
-            kind = value.get("kind") if isinstance(value, dict) and "reference" not in value else None
-            if kind in WEIGHTERS:
-                parameters[name] = self.weighter(value)
-            elif kind is not None:
-                parameters[name] = self.bank(value, f"{at}{name}")
-            else:
-                parameters[name] = self.plain(value)
-        estimator = cls(**parameters)
-        if node["fitted"] is None:
-            return estimator
-        _only(node["fitted"], *FITTED)
-        for name, value in node["fitted"].items():
-            setattr(estimator, name, self.plain(value))
-        estimator.model_ = self.model(node["model"], f"{at}model_.")
-        fresh = import_module(CALIBRATION_MODULE).Calibration.start()
-        estimator.calibration_ = filled(fresh, self.taken(f"{at}calibration_.state."))
-        check_state(estimator, estimator.calibration_)
-        self.check_fitted(estimator)
-        return estimator
-
-    def check_fitted(self, estimator: Any) -> None:
-        model, classes, width = estimator.model_, estimator.classes_, estimator.n_features_in_
-        shape = (model.n_features, model.n_classes) if isinstance(model, Ensemble) else shape_of(model)
-        ordered = isinstance(classes, np.ndarray) and np.array_equal(np.unique(classes), classes)
-        if not ordered or type(width) is not int or (width, len(classes)) != shape:
-            raise ValueError(f"classes_ or n_features_in_ that do not fit the model's {shape}")
-        names = getattr(estimator, "feature_names_in_", np.empty(width))
-        if not isinstance(names, np.ndarray) or names.shape != (width,):
-            raise ValueError(f"feature names that are not {width}")
-
-    def plain(self, value: Any) -> Any:
-        """Return a parameter that is neither bank nor weighter."""
+    def value(self, value: Any, at: str) -> Any:
+        """Return a parameter or a fact."""
         if isinstance(value, list):
-            return [self.plain(item) for item in value]
+            return [self.value(item, f"{at}[{i}]") for i, item in enumerate(value)]
         if not isinstance(value, dict):
             return value
         if "reference" in value:
-            return self.reference(value, None)
+            return self.reference(value)
+        if "kind" in value:
+            return self.part(value, f"{at}.")
         if "tuple" in value:
             _only(value, "tuple")
-            return tuple(self.plain(item) for item in value["tuple"])
+            return tuple(self.value(value["tuple"], at))
         _only(value, "array", "dtype")
         return self.array(value["array"], value["dtype"])
 
     def array(self, items: Any, dtype: str) -> NDArray[Any]:
         if dtype in ("U", "O"):
             if not all(type(item) is str or (dtype == "O" and type(item) in (int, float, bool)) for item in items):
-                raise ValueError("labels that are no strings")
+                raise ValueError("labels that are not strings")
             if dtype == "U" and len(items) * max(map(len, items), default=0) > self.room:
                 raise ValueError("labels of very different lengths")
             return np.array(items, dtype=np.dtype(dtype))
@@ -215,21 +91,28 @@ class _Reader:
             raise ValueError(f"numbers that are not of type {dtype!r}")
         return array
 
-    def reference(self, node: Node, kind: type | None) -> Any:
-        """Return the object given for a place; banks and weighters must be of their kind."""
+    def reference(self, node: Node) -> Any:
+        """Return the object given for a place; a part must be of the same kind and settings as the saved one."""
         _only(node, "reference", "kind", "same")
-        given = self.objects[node["reference"]]
-        if kind is not None and not isinstance(given, kind):
+        given, place, kind = self.objects[node["reference"]], node["reference"], node["kind"]
+        if node["same"] and "__len__" not in node["same"] and type(given).__name__ != kind:
             raise ModelFileError(
-                f"load: the object given as {node['reference']!r} must be of type {kind.__name__}, "
-                f"got {type(given).__name__}."
+                f"load: the object given as {place!r} must be of type {kind}, got {type(given).__name__}."
             )
-        for name, get in REFERENCES.get(kind, {}).items():
-            said = self.plain(node["same"][name])
-            if get(given) != said:
+        for name, value in node["same"].items():
+            saved = self.value(value, "")
+            # Of the user's objects nothing is called; a part answers for itself.
+            if name == "__len__":
+                found: Any = len(given)
+            elif isinstance(given, Part) and name in (given.reference or ()):
+                found = getattr(given, name)
+            else:
+                raise ValueError(f"the unknown entry {name[:50]!r}")
+            if found != saved:
+                what = f"hold {saved} classifiers" if name == "__len__" else f"have the {name} {saved!r}"
                 raise ModelFileError(
-                    f"load: the {node['kind']} given as {node['reference']!r} must have the {name} {said!r}, got "
-                    f"{get(given)!r}. Give it as it was when the model was saved."
+                    f"load: the {kind} given as {place!r} must {what}, got {found!r}. "
+                    "Give it as it was when the model was saved."
                 )
         return given
 
@@ -243,24 +126,3 @@ def _only(node: Node, *names: str) -> None:
     unknown = set(node) - set(names)
     if unknown:
         raise ValueError(f"the unknown entry {min(unknown)[:50]!r}")
-
-
-def _shape(given: Any) -> tuple[int, int]:
-    n_features, n_classes = given
-    whole("shape", "n_features", n_features)
-    whole("shape", "n_classes", n_classes, least=2)
-    return n_features, n_classes
-
-
-def _bank_shape(bank: Any) -> tuple[int, int] | None:
-    """Return the features and classes that a bank was started with."""
-    if isinstance(bank, Frozen):
-        return _bank_shape(bank.bank)
-    if isinstance(bank, EstimatorBank):
-        return None if bank.state is None else (bank.state.n_features, bank.state.n_classes)
-    if not isinstance(bank, Union):
-        return shape_of(bank)
-    shape: tuple[int, int] | None = bank.shape
-    if shape is not None and any(_bank_shape(part) != shape for part in bank.banks):
-        raise ValueError(f"banks that are not all of {shape} features and classes")
-    return shape

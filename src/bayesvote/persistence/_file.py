@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[Any]]
 
 FORMAT = "bayesvote"
-VERSION = 1
+VERSION = 2
 LARGEST = 2**63 - 1  # integer; kernels take no larger ones
 _NO_SUM = "0" * 64
 DTYPES = {
@@ -62,15 +62,15 @@ def pack(model: dict[str, Any], arrays: Arrays) -> bytes:
     return b"".join((blank.replace(_place(_NO_SUM), _place(digest), 1), *parts))
 
 
-def unpack(data: bytes) -> tuple[Any, Arrays]:
-    """Return the description and arrays of a file, if it is whole and one of ours."""
+def unpack(data: bytes) -> tuple[int, Any, Arrays]:
+    """Return the version, description and arrays of a file, if it is whole and one of ours."""
     text = data[8 : 8 + int.from_bytes(data[:8], "little")]
     header = _header(text)
     about = header.pop("__metadata__", None)
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ModelFileError("load: the file must be a model that bayesvote saved, got a file of something else.")
     version = str(about.get("version"))
-    if version != str(VERSION):
+    if version not in ("1", str(VERSION)):
         raise ModelFileError(
             f"load: the file must have the format version {VERSION}, got {version[:20]!r}, "
             f"written by bayesvote {str(about.get('library'))[:20]}. Update bayesvote."
@@ -85,7 +85,7 @@ def unpack(data: bytes) -> tuple[Any, Arrays]:
             "Copy it again, or save the model anew."
         )
     with refusing():
-        return _json(about["model"]), _arrays(header, data[8 + len(text) :])
+        return int(version), _json(about["model"]), _arrays(header, data[8 + len(text) :])
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def _header(text: bytes) -> dict[str, Any]:
             "load: the file must be a safetensors file, got one without its header. It was cut off or is another kind."
         ) from error
     if not isinstance(header, dict):
-        raise ModelFileError("load: the file must be a safetensors file, got a header that is no JSON object.")
+        raise ModelFileError("load: the file must be a safetensors file, but its header is not a JSON object.")
     return header
 
 

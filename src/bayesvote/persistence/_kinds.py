@@ -1,43 +1,45 @@
-"""What can be in a saved model. Kinds are looked up here and nowhere else: a file can name no others."""
+"""What can be in a saved model: the kinds of the packages' tables. A file can name no others."""
 
-from collections.abc import Callable
-from operator import attrgetter
+from importlib import import_module
 from typing import Any
 
-from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
-from bayesvote.members import EstimatorBank, FernBank, NaiveBayesBank, PerceptronBank
-from bayesvote.weighting import (
-    SAG,
-    SGD,
-    AveragedSGD,
-    GammaRate,
-    GammaShape,
-    GammaShapeRate,
-    JointGaussian,
-    NumericalPosterior,
-    Voting,
-)
+from bayesvote.boosting import BOOSTERS
+from bayesvote.ensemble import Ensemble
+from bayesvote.members import BANKS
+from bayesvote.weighting import WEIGHTERS
 
-Node = dict[str, Any]  # the description of a part
+# Packages that are imported only when a model of theirs is saved or loaded, as they need other libraries: their tables
+# of classes, by what stands before the name of the class in a file.
+_LATER = {"": "bayesvote.estimators", "river.": "bayesvote.adapters.river", "capymoa.": "bayesvote.adapters.capymoa"}
 
-LEAVES: dict[str, Any] = {bank.__name__: bank for bank in (PerceptronBank, NaiveBayesBank, FernBank)}
-BOOSTERS: dict[str, Any] = {booster.__name__: booster for booster in (OzaBoost, OGBoost, OSBoost)}
-WEIGHTERS: dict[str, Any] = {
-    weighter.__name__: weighter
-    for weighter in (GammaRate, GammaShape, GammaShapeRate, JointGaussian, Voting, SGD, AveragedSGD, SAG)
-}
-# What holds the user's own objects is asked for again at loading, and must then be the same in this.
-REFERENCES: dict[Any, dict[str, Callable[[Any], Any]]] = {
-    EstimatorBank: {  # one that learns; of others, only the classifiers are asked for
-        "n_members": lambda bank: bank.n_members,
-        "online": lambda bank: bank.online,
-        "shape": lambda bank: bank.state and (bank.state.n_features, bank.state.n_classes),
-    },
-    NumericalPosterior: {name: attrgetter(name) for name in ("n_parameters", "support", "forgetting")},
-}
-# The estimators are beside this package, not below it, hence their names.
-ESTIMATOR_MODULE = "bayesvote.estimators"
-CALIBRATION_MODULE = "bayesvote.estimators._probabilities"
-ESTIMATORS = ("BayesianEnsembleClassifier", "OGBoostClassifier", "OSBoostClassifier", "OzaBoostClassifier")
-# What a fitted one has besides its parameters, its ``model_`` and its ``calibration_``.
-FITTED = ("classes_", "n_features_in_", "feature_names_in_")
+
+def kind_of(part: Any) -> str | None:
+    """Return the name by which files know a part; None if they do not."""
+    name = type(part).__name__
+    if _core().get(name) is type(part):
+        return name
+    for prefix, module in _LATER.items():
+        if f"{type(part).__module__}.".startswith(f"{module}.") and _table(module).get(name) is type(part):
+            return prefix + name
+    return None
+
+
+def class_of(kind: str) -> Any:
+    """Return the class of that name."""
+    if kind in _core():
+        return _core()[kind]
+    prefix, dot, name = kind.rpartition(".")
+    module = _LATER.get(prefix + dot)
+    found = _table(module).get(name) if module else None
+    if found is None:
+        raise ValueError(f"the unknown kind {kind[:50]!r}")
+    return found
+
+
+def _core() -> dict[str, Any]:
+    kinds: list[type] = [*BANKS.values(), *WEIGHTERS.values(), *BOOSTERS.values(), Ensemble]
+    return {kind.__name__: kind for kind in kinds}
+
+
+def _table(module: str) -> dict[str, Any]:
+    return {kind.__name__: kind for kind in import_module(module).CLASSIFIERS.values()}

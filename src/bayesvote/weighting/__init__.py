@@ -1,5 +1,7 @@
 """The weights: how much to trust each member, learned from its losses."""
 
+from typing import Any
+
 from bayesvote.weighting.base import Additive, Posterior, SumState, Weighter
 from bayesvote.weighting.baselines import SAG, SGD, AveragedSGD, Voting
 from bayesvote.weighting.gamma_rate import GammaRate
@@ -7,9 +9,29 @@ from bayesvote.weighting.gamma_shape import GammaShape, GammaShapeRate
 from bayesvote.weighting.joint_gaussian import JointGaussian, JointState
 from bayesvote.weighting.numerical import NumericalPosterior
 
+# Every kind of weighter, by the name that estimators and command line know. Model files can name no others.
+WEIGHTERS: dict[str, type[Weighter[Any]]] = {
+    "averaged_sgd": AveragedSGD,
+    "gamma_rate": GammaRate,
+    "gamma_shape": GammaShape,
+    "gamma_shape_rate": GammaShapeRate,
+    "joint_gaussian": JointGaussian,
+    "numerical": NumericalPosterior,
+    "sag": SAG,
+    "sgd": SGD,
+    "voting": Voting,
+}
+
+
+def named() -> dict[str, type[Weighter[Any]]]:
+    """Weighters that can be made from their name alone, or with parameters that are plain values."""
+    return {name: kind for name, kind in WEIGHTERS.items() if kind is not NumericalPosterior}
+
+
 __all__ = [
     "SAG",
     "SGD",
+    "WEIGHTERS",
     "Additive",
     "AveragedSGD",
     "GammaRate",
@@ -22,4 +44,5 @@ __all__ = [
     "SumState",
     "Voting",
     "Weighter",
+    "named",
 ]

@@ -1,20 +1,18 @@
 """What all weighters share: the contract, and the arithmetic of states that are sums."""
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
-from bayesvote.losses import Loss, of_labels
-
-S = TypeVar("S", bound=tuple[Any, ...])
-Rng = np.random.Generator | int | None
+from bayesvote._parts import Arrays, Part, Rng, S, Versioned, all_finite, require
+from bayesvote.losses import Loss, LossScale, of_labels
 
 
-class Weighter(ABC, Generic[S]):
+class Weighter(Versioned[S], Part):
     """Turns the members' losses into weights. Configuration only: the state is passed in and a new one returned.
 
     Losses ``g`` have the shape (m,) or (n, m), losses of every label ``G`` (n, K, m); NaN marks a member that abstains.
@@ -22,6 +20,11 @@ class Weighter(ABC, Generic[S]):
 
     needs_log: ClassVar[bool] = False  # takes log g, so a loss of zero is refused
     needs_bounded: ClassVar[bool] = False  # takes 1 - 2g for a margin, so an ensemble's loss must not pass 1
+
+    @property
+    @abstractmethod
+    def loss_scale(self) -> LossScale:
+        """What the ensemble losses measure, which says how probabilities follow from them."""
 
     @abstractmethod
     def init(self, n_members: int) -> S:
@@ -46,9 +49,26 @@ class Weighter(ABC, Generic[S]):
     def merge(self, a: S, b: S) -> S:  # noqa: ARG002
         """State that has seen both streams; only where states are sums."""
         raise TypeError(
-            f"{self._who}.merge: states must be sums to be merged, and these depend on the order of the samples. "
+            f"{self.who}.merge: states must be sums to be merged, and these depend on the order of the samples. "
             "Use a weighter with a posterior, such as GammaRate."
         )
+
+    def unlearn(self, state: S, g: ArrayLike, sample_weight: ArrayLike | None = None) -> S:  # noqa: ARG002
+        """State as if the rows g, learned before, had never been seen; only where states are sums."""
+        raise TypeError(
+            f"{self.who}.unlearn: states must be sums to take rows back, and these depend on the order of the samples. "
+            "Use a weighter with a posterior, such as GammaRate."
+        )
+
+    def least_bytes(self, n_members: int) -> int:
+        """How many bytes a state has at least, found without making one: by default in proportion to the members."""
+        return 8 * n_members * int(self.init(1)[0].size)
+
+    def restored(self, n_members: int, version: int, arrays: Arrays, room: int) -> S:
+        """State that a file brings, after checking all of it; one of more than ``room`` bytes is refused."""
+        if self.least_bytes(n_members) > room:
+            raise ValueError(f"{self.who}: a state of {self.least_bytes(n_members)} bytes or more in a file of {room}")
+        return self.refilled(self.init(n_members), version, arrays)
 
     def losses_at(self, weights: Array, G: Array) -> Array:
         """Ensemble loss (n, K) of every label at given weights; members that abstain add nothing."""
@@ -58,7 +78,7 @@ class Weighter(ABC, Generic[S]):
         """State after the losses g, (m,) for one sample or (n, m) for n."""
         rows = np.atleast_2d(np.ascontiguousarray(g, dtype=np.float64))
         self._check_losses("update", rows, (len(rows), self.n_members(state)), "g")
-        w = _checks.weights(f"{self._who}.update", sample_weight, len(rows))
+        w = _checks.weights(f"{self.who}.update", sample_weight, len(rows))
         self.check_room(state, int(np.count_nonzero(w)))
         return self._update(state, rows, w)
 
@@ -71,7 +91,7 @@ class Weighter(ABC, Generic[S]):
     ) -> tuple[Array, S]:
         """Ensemble losses (n, K), row t before it is learned, and the state after the last row."""
         checked = self._check_label_losses("losses_then_update", state, G)
-        who = f"{self._who}.losses_then_update"
+        who = f"{self.who}.losses_then_update"
         labels = _checks.labels(who, y, len(checked), checked.shape[1])
         w = _checks.weights(who, sample_weight, len(checked))
         self.check_room(state, int(np.count_nonzero(w)))
@@ -97,10 +117,6 @@ class Weighter(ABC, Generic[S]):
         """Do what advance does, from the members' scores and their loss."""
         return self.advance(state, of_labels(loss, scores), y, w)
 
-    @property
-    def _who(self) -> str:
-        return type(self).__name__
-
     def _check_label_losses(self, method: str, state: S, G: ArrayLike) -> Array:
         checked = np.ascontiguousarray(G, dtype=np.float64)
         n, k = (checked.shape[0], checked.shape[1]) if checked.ndim == 3 else (1, 2)
@@ -111,19 +127,18 @@ class Weighter(ABC, Generic[S]):
         from bayesvote.weighting._sum_kernels import first_bad_loss
 
         if g.shape != shape:
-            raise ValueError(f"{self._who}.{method}: {name} must have shape {shape}, got {g.shape}.")
+            raise ValueError(f"{self.who}.{method}: {name} must have shape {shape}, got {g.shape}.")
         at = first_bad_loss(g.reshape(-1), self.needs_log)
         if at < 0:
             return
         bad = g.reshape(-1)[at]
         if bad == 0:
             raise ValueError(
-                f"{self._who}.{method}: losses must be above 0, because their logarithm is taken, got 0. "
+                f"{self.who}.{method}: losses must be above 0, because their logarithm is taken, got 0. "
                 "Use loss='logistic', which never reaches 0."
             )
         raise ValueError(
-            f"{self._who}.{method}: losses must be finite and at least 0, got {bad}. "
-            "Use NaN for a member that abstains."
+            f"{self.who}.{method}: losses must be finite and at least 0, got {bad}. Use NaN for a member that abstains."
         )
 
 
@@ -149,12 +164,12 @@ class Posterior(Weighter[S]):
     def interval(self, state: S, level: float = 0.95) -> tuple[Array, Array]:
         """Equal-tailed credible interval of every weight: lower and upper ends, shaped like the mean."""
         if not 0 < level < 1:
-            raise ValueError(f"{self._who}.interval: level must be between 0 and 1, got {level!r}.")
+            raise ValueError(f"{self.who}.interval: level must be between 0 and 1, got {level!r}.")
         return self._quantile(state, (1 - level) / 2), self._quantile(state, (1 + level) / 2)
 
     def sample(self, state: S, size: int, rng: Rng = None) -> Array:
         """Draw ``size`` weight vectors from the posterior."""
-        _checks.whole(f"{self._who}.sample", "size", size)
+        _checks.whole(f"{self.who}.sample", "size", size)
         return self._sample(state, size, np.random.default_rng(rng))
 
     def probability_best(self, state: S, size: int = 10_000, rng: Rng = 0) -> Array:
@@ -162,10 +177,10 @@ class Posterior(Weighter[S]):
 
         Members that cannot be told apart share the probability. The Monte Carlo error is at most 1/(2 sqrt(size)).
         """
-        best = self._trust(self.sample(state, size, rng)).argmax(axis=1)
+        best = self.trust(self.sample(state, size, rng)).argmax(axis=1)
         return np.bincount(best, minlength=self.n_members(state)) / size
 
-    def _trust(self, draws: Array) -> Array:
+    def trust(self, draws: Array) -> Array:
         """Draws of what is largest for the best member."""
         return draws
 
@@ -204,12 +219,19 @@ class Additive(Posterior[SumState]):
 
     def init(self, n_members: int) -> SumState:
         """State before any sample."""
-        _checks.whole(f"{self._who}.init", "n_members", n_members)
+        _checks.whole(f"{self.who}.init", "n_members", n_members)
         return SumState(np.zeros((self.n_statistics, n_members)), np.zeros((self.n_statistics, n_members)))
 
     def n_members(self, state: SumState) -> int:
         """How many members the state is about."""
         return int(state.total.shape[1])
+
+    def check_state(self, state: SumState) -> None:
+        """Refuse counts below 0, and carries that no rounding leaves."""
+        all_finite(state)
+        slack = 1e-6 * (1 + np.abs(state.total).max())
+        require(not np.any(state.value[0] < -slack), "counts must be at least 0")
+        require(not np.any(np.abs(state.carry) > slack), "carry must be small beside total")
 
     def effective_samples(self, state: SumState) -> Array:
         """How many samples the posterior of every member rests on."""
@@ -228,7 +250,7 @@ class Additive(Posterior[SumState]):
 
         if a.total.shape != b.total.shape:
             raise ValueError(
-                f"{self._who}.merge: states must be about the same members, "
+                f"{self.who}.merge: states must be about the same members, "
                 f"got {self.n_members(a)} and {self.n_members(b)}."
             )
         total, carry = a.total.copy(), a.carry.copy()
@@ -239,16 +261,16 @@ class Additive(Posterior[SumState]):
         """State as if the rows g, learned before, had never been seen."""
         if self.forgetting != 1:
             raise TypeError(
-                f"{self._who}.unlearn: forgetting must be 1, got {self.forgetting}. "
+                f"{self.who}.unlearn: forgetting must be 1, got {self.forgetting}. "
                 "A state that fades does not know how much of a sample is left."
             )
         rows = np.atleast_2d(np.ascontiguousarray(g, dtype=np.float64))
         self._check_losses("unlearn", rows, (len(rows), self.n_members(state)), "g")
-        w = _checks.weights(f"{self._who}.unlearn", sample_weight, len(rows))
+        w = _checks.weights(f"{self.who}.unlearn", sample_weight, len(rows))
         after = self._update(state, rows, -w)
         if np.any(after.value[0] < -1e-9 * np.maximum(1.0, state.value[0])):
             raise ValueError(
-                f"{self._who}.unlearn: only rows that were learned can be unlearned, "
+                f"{self.who}.unlearn: only rows that were learned can be unlearned, "
                 f"got {w.sum():g} to take from {state.value[0].min():g}."
             )
         return after

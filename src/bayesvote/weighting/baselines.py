@@ -8,6 +8,8 @@ import numpy as np
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
+from bayesvote._parts import all_finite, require
+from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Weighter
 
 
@@ -20,6 +22,7 @@ class FieldState(NamedTuple):
 class _Linear(Weighter[FieldState]):
     """Weights that vote by rule (12)."""
 
+    loss_scale = LossScale.SHARE
     _start: ClassVar[tuple[float, ...]]  # first value of every field
 
     @property
@@ -28,7 +31,7 @@ class _Linear(Weighter[FieldState]):
 
     def init(self, n_members: int) -> FieldState:
         """State before any sample."""
-        _checks.whole(f"{self._who}.init", "n_members", n_members)
+        _checks.whole(f"{self.who}.init", "n_members", n_members)
         return FieldState(np.repeat(np.array(self._start)[:, None], n_members, axis=1))
 
     def n_members(self, state: FieldState) -> int:
@@ -68,6 +71,10 @@ class Voting(_Linear):
     def _update(self, state: FieldState, g: Array, w: Array) -> FieldState:  # noqa: ARG002
         return state
 
+    def check_state(self, state: FieldState) -> None:
+        """Refuse weights that are not equal."""
+        require(bool(np.all(state.fields == 1)), "weights must be 1")
+
     def merge(self, a: FieldState, b: FieldState) -> FieldState:
         """State that has seen both streams: voting learns nothing, so either."""
         if a.fields.shape != b.fields.shape:
@@ -103,6 +110,14 @@ class _Gradient(_Linear):
     @property
     @abstractmethod
     def _size(self) -> float: ...
+
+    def check_state(self, state: FieldState) -> None:
+        """Refuse weights below the floor and negative counts."""
+        from bayesvote.weighting._gradient_kernels import FLOOR
+
+        all_finite(state)
+        require(not np.any(state.fields[0] < FLOOR) and not np.any(self.mean(state) < FLOOR), "weights must be above 0")
+        require(not np.any(state.fields[1] < 0) and not np.any(state.fields[1] % 1), "counts must be whole numbers")
 
     def _update(self, state: FieldState, g: Array, w: Array) -> FieldState:
         return self.advance(state, g[:, None], np.zeros(len(g), dtype=np.intp), w)[1]
@@ -208,6 +223,12 @@ class SAG(_Gradient):
     @property
     def _size(self) -> float:
         return self.step / self.horizon
+
+    def check_state(self, state: FieldState) -> None:
+        """Refuse more rows than the horizon, too."""
+        super().check_state(state)
+        rows = state.fields[3]
+        require(bool(np.all(rows == rows[0])) and 0 <= rows[0] <= self.horizon, "rows must be within the horizon")
 
     def check_room(self, state: FieldState, n_rows: int) -> None:
         """Refuse to pass the horizon."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
-from bayesvote.losses import Loss, kernel
+from bayesvote._parts import require
+from bayesvote.losses import Loss, LossScale, kernel
 from bayesvote.weighting.base import Additive, SumState
 
 _NO_SCORES = np.empty((0, 0))
@@ -36,6 +37,8 @@ class GammaRate(Additive):
     array([2.88461538, 2.5862069 ])
     """
 
+    loss_scale = LossScale.SHARE
+
     alpha: float = 1.0
     beta: float = 1.0
     theta: float = 0.1
@@ -48,6 +51,11 @@ class GammaRate(Additive):
 
     def _statistics(self, g: Array) -> Array:
         return g[None]
+
+    def check_state(self, state: SumState) -> None:
+        """Refuse negative sums of losses, too."""
+        super().check_state(state)
+        require(not np.any(self._shape_rate(state)[1] < self.beta * (1 - 1e-9)), "sums of losses must be at least 0")
 
     def _shape_rate(self, state: SumState) -> tuple[Array, Array]:
         count, sum_g = state.value

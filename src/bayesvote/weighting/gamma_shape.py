@@ -8,6 +8,8 @@ import numpy as np
 
 from bayesvote import _checks
 from bayesvote._checks import Array
+from bayesvote._parts import require
+from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Additive, SumState
 
 
@@ -46,6 +48,7 @@ class _GammaShapes(Additive):
     """What both posteriors of a shape share."""
 
     needs_log = True
+    loss_scale = LossScale.LOG_LIKELIHOOD
 
     @abstractmethod
     def _parameters(self, state: SumState) -> Array:
@@ -155,7 +158,8 @@ class GammaShape(_GammaShapes):
     def _sample(self, state: SumState, size: int, rng: np.random.Generator) -> Array:
         return self._shape_sample(self._integrate(state), size, rng)
 
-    def _trust(self, draws: Array) -> Array:
+    def trust(self, draws: Array) -> Array:
+        """Minus the shape: a smaller one is trusted more."""
         return -draws
 
     def terms(self, weights: Array, G: Array) -> Array:
@@ -214,6 +218,15 @@ class GammaShapeRate(_GammaShapes):
 
     def _statistics(self, g: Array) -> Array:
         return np.stack((g, np.log(g)))
+
+    def check_state(self, state: SumState) -> None:
+        """Refuse negative sums of losses, too, and logarithms whose mean is above that of the mean loss."""
+        super().check_state(state)
+        count, sum_g, sum_log = state.value
+        require(not np.any(sum_g < 0), "sums of losses must be at least 0")
+        seen = (count > 0) & (sum_g > 0)
+        most = count[seen] * np.log(sum_g[seen] / count[seen])  # Jensen's inequality
+        require(not np.any(sum_log[seen] > most + 1e-6 * (1 + np.abs(most))), "sums of logarithms must fit the sums")
 
     def _s(self, state: SumState) -> Array:
         return np.asarray(np.minimum(self.s + state.value[0], np.inf if self.cap is None else self.cap))
@@ -278,8 +291,9 @@ class GammaShapeRate(_GammaShapes):
         rate = rng.gamma(shape * self._s(state) + 1) / (self.q + state.value[1])
         return np.stack((shape, rate), axis=2)
 
-    def _trust(self, draws: Array) -> Array:
-        return draws[..., 1] / draws[..., 0]  # one over the mean loss
+    def trust(self, draws: Array) -> Array:
+        """One over the mean loss."""
+        return draws[..., 1] / draws[..., 0]
 
     def terms(self, weights: Array, G: Array) -> Array:
         """Members' parts of (22) that depend on the label."""

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
+from bayesvote._parts import all_finite, require
+from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Posterior
 
 REFRESH = 512  # rows between two refreshes from the sums; keeps rounding from piling up in the covariances
@@ -63,6 +65,7 @@ class JointGaussian(Posterior[JointState]):
     """
 
     needs_bounded = True
+    loss_scale = LossScale.SHARE
 
     precision: float | Sequence[float] = (10.0, 100.0, 1000.0, 10000.0)
     theta: float = 1.0
@@ -97,6 +100,34 @@ class JointGaussian(Posterior[JointState]):
     def n_members(self, state: JointState) -> int:
         """How many members the state is about."""
         return int(state.means.shape[1])
+
+    def least_bytes(self, n_members: int) -> int:
+        """The size of the covariances."""
+        return 8 * len(self._precisions) * n_members**2
+
+    def check_state(self, state: JointState) -> None:
+        """Refuse posteriors that do not follow from the sums, and sums of no margins in [-1, 1]."""
+        all_finite(state)
+        require(0 <= int(state.rows) < self._refresh_every, f"rows must be from 0 to {self._refresh_every - 1}")
+        sums, m = self._sums(state).sum(axis=0), self.n_members(state)
+        most = sums[0] * (1 + 1e-9) + 1e-9
+        require(bool(np.all(np.abs(sums[1 : 1 + m]) <= most)), "sums of margins must not exceed the count")
+        products = np.tril(sums[1 + m :].reshape(m, m))
+        require(
+            bool(np.all(np.abs(products) <= most) and np.all(np.diag(products) >= 0)), "products must be of margins"
+        )
+        with np.errstate(invalid="ignore"):
+            try:
+                np.linalg.cholesky(_symmetric(state.covariances))
+            except np.linalg.LinAlgError:
+                raise ValueError("covariances must be positive definite") from None
+            # Between refreshes rounding differs a little, and with forgetting the prior fades by up to a tenth.
+            slack = 1e-6 if self.forgetting == 1 else 0.2
+            again = self._refreshed(self._sums(state))
+            for name in ("covariances", "means", "evidence"):
+                given, found = np.tril(getattr(state, name)), np.tril(getattr(again, name))
+                near = np.abs(given - found) <= slack * (1 + np.abs(found).max())
+                require(bool(np.all(near)), f"{name} must follow from the sums")
 
     def _sums(self, state: JointState) -> Array:
         """Total and carry, (2, sums), with all that is recent in it."""

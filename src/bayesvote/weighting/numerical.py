@@ -10,6 +10,7 @@ from numpy.polynomial import chebyshev
 
 from bayesvote import _checks
 from bayesvote._checks import Array
+from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Additive, SumState
 
 NODES = 20  # Chebyshev nodes per panel; with PANEL they resolve exp and logGamma of log(weight) to rounding
@@ -70,6 +71,9 @@ class NumericalPosterior(Additive):
     >>> weighter.mean(state)
     array([2.88461538, 2.5862069 ])
     """
+
+    loss_scale = LossScale.LOG_LIKELIHOOD
+    reference = ("n_parameters", "support", "forgetting")
 
     loss: Callable[..., Array]
     prior: Callable[..., Array]

@@ -1,0 +1,229 @@
+"""What models are made of: parts with parameters and, once started, something learned, which a file can keep."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesvote._checks import Array, Labels
+from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, started
+
+S = TypeVar("S", bound=Any)  # a NamedTuple of arrays
+Rng = np.random.Generator | int | None
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Shape(NamedTuple):
+    """Of the rows and labels that something was started for."""
+
+    n_features: int
+    n_classes: int
+
+
+class Learned(NamedTuple):
+    """What a part has learned, in the form in which files keep it."""
+
+    facts: dict[str, Any] = {}  # noqa: RUF012 - plain values, never changed
+    arrays: Arrays = {}  # noqa: RUF012
+    parts: dict[str, "Part"] = {}  # noqa: RUF012
+
+
+class Part:
+    """Something that a model file can hold: its parameters make it anew, then it takes up what it had learned."""
+
+    complete: ClassVar[bool] = False  # whether it is a model by itself, not only a part of one
+
+    @property
+    def who(self) -> str:
+        """The name by which errors speak of this part."""
+        return type(self).__name__
+
+    @property
+    def reference(self) -> tuple[str, ...] | None:
+        """For a part that no file can hold, as it has the user's own objects: attributes by which it is known again."""
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that its constructor takes."""
+        part: Any = self
+        return {field.name: getattr(part, field.name) for field in fields(part) if field.init}
+
+    def learned(self) -> Learned | None:
+        """What it has learned, checked; None before it was started."""
+        return None
+
+    def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
+        """Take up what a file brings, after checking all of it; a state of more than ``room`` bytes is refused."""
+        raise ValueError(f"{self.who} learns nothing, so there is nothing to restore")
+
+
+class Versioned(ABC, Generic[S]):
+    """States as files keep them. What a file brings is checked here, as kernels trust their indices."""
+
+    version: ClassVar[int] = 1  # of the state; raise it when the arrays change, and teach ``upgraded`` the old ones
+
+    @abstractmethod
+    def check_state(self, state: S) -> None:
+        """Refuse a state that no stream leads to: signs, ranges, indices, definiteness."""
+
+    def arrays(self, state: S) -> dict[str, NDArray[Any]]:
+        """Check a state and return its arrays by name."""
+        self.check_state(state)
+        found: dict[str, NDArray[Any]] = state._asdict()
+        return found
+
+    def upgraded(self, version: int, arrays: Arrays) -> Arrays:  # noqa: ARG002
+        """Bring the arrays of an older version of the state to this one."""
+        raise ValueError(f"{type(self).__name__} of version {version}, which is not known")
+
+    def refilled(self, blank: S, version: int, arrays: Arrays) -> S:
+        """Return a state with these arrays, of the shapes and types of the blank one."""
+        given = arrays if version == self.version else self.upgraded(version, arrays)
+        wanted: dict[str, NDArray[Any]] = blank._asdict()
+        if given.keys() != wanted.keys():
+            raise ValueError(f"the arrays {sorted(given)} instead of {sorted(wanted)}")
+        for name, array in wanted.items():
+            if given[name].dtype != array.dtype or given[name].shape != array.shape:
+                found = f"{given[name].dtype} {given[name].shape}"
+                raise ValueError(f"{name} of {found} instead of {array.dtype} {array.shape}")
+        state: S = type(blank)(**given)
+        self.check_state(state)
+        return state
+
+
+class Stateful(Versioned[S], Part):
+    """A part that is started for rows of some width and for some number of classes, and then has a state."""
+
+    _state: S | None = None
+    _shape: Shape | None = None
+
+    @abstractmethod
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> S:
+        """Check the parameters; return the state before any row."""
+
+    @abstractmethod
+    def least_bytes(self, n_features: int, n_classes: int) -> int:
+        """How many bytes a state has at least, found without making one."""
+
+    def blank(self, shape: Shape, arrays: Arrays) -> S:  # noqa: ARG002
+        """Return a state whose arrays have the shapes and types that those of a file must have."""
+        return self.fresh(*shape, np.random.default_rng(0))
+
+    def wider(self, n_features: int, rng: np.random.Generator) -> S:  # noqa: ARG002
+        """Return the state with room for more features, as if they had been 0 in every row so far."""
+        raise TypeError(
+            f"{self.who}: only members of a kind that can take more features can be widened, which these are not. "
+            "Give the first row all the names."
+        )
+
+    def check_weights(self, w: Array) -> None:
+        """Refuse sample weights that cannot be learned from; most take any."""
+
+    @property
+    def state(self) -> S | None:
+        """What was learned; None before the start."""
+        return self._state
+
+    @property
+    def shape(self) -> Shape | None:
+        """Features and classes; None before the start."""
+        return self._shape
+
+    def install(self, state: S, shape: Shape) -> None:
+        """Take over a state."""
+        self._state, self._shape = state, shape
+
+    @property
+    def n_features(self) -> int:
+        """How many features the rows have; 0 before the start."""
+        return 0 if self.shape is None else self.shape.n_features
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are; 0 before the start."""
+        return 0 if self.shape is None else self.shape.n_classes
+
+    @final
+    def start(self, n_features: int, n_classes: int = 2, rng: Rng = None) -> Self:
+        """Forget everything and get ready for rows of n_features and labels 0 to n_classes - 1."""
+        generator = check_start(self.who, n_features, n_classes, rng)
+        self.install(self.fresh(n_features, n_classes, generator), Shape(n_features, n_classes))
+        return self
+
+    @final
+    def widen(self, n_features: int, rng: Rng = None) -> Self:
+        """Take more features, without forgetting anything: as if they had been 0 in every row so far."""
+        shape = started(self.who, self.shape)
+        if n_features < shape.n_features:
+            raise ValueError(f"{self.who}.widen: n_features must be at least {shape.n_features}, got {n_features}.")
+        if n_features > shape.n_features:
+            self.install(self.wider(n_features, np.random.default_rng(rng)), shape._replace(n_features=n_features))
+        return self
+
+    def checked(self, X: RowsLike) -> Rows:
+        """Rows that this takes."""
+        return check_rows(self.who, X, started(self.who, self.shape).n_features)
+
+    def checked_labelled(
+        self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Rows, Labels, Array]:
+        """Rows, labels and weights that this can learn from."""
+        rows, labels, w = check_labelled(self.who, X, y, sample_weight, *started(self.who, self.shape))
+        self.check_weights(w)
+        return rows, labels, w
+
+    def learned(self) -> Learned | None:
+        """The state, checked."""
+        if self.state is None:
+            return None
+        facts = {"shape": list(map(int, started(self.who, self.shape))), "version": self.version}
+        return Learned(facts, self.arrays(self.state))
+
+    def restore(self, learned: Learned, room: int) -> None:
+        """Take up a state that a file brings."""
+        shape = restored_shape(learned)
+        least = self.least_bytes(*shape)
+        if least > room:
+            raise ValueError(f"{self.who}: a state of {least} bytes or more in a file of {room}")
+        blank = self.blank(shape, learned.arrays)
+        self.install(self.refilled(blank, learned.facts["version"], learned.arrays), shape)
+
+
+def restored_shape(learned: Learned) -> Shape:
+    """Shape that a file brings, checked."""
+    shape = Shape(*learned.facts["shape"])
+    check_start("shape", *shape, None)
+    return shape
+
+
+def renamed(arrays: Arrays, **names: str) -> Arrays:
+    """Arrays of which some have new names, given by their old ones."""
+    require(arrays.keys() >= names.keys(), f"arrays must be {', '.join(names)} and others")
+    return {names.get(name, name): array for name, array in arrays.items()}
+
+
+def require(holds: bool, sentence: str) -> None:
+    """Refuse a state of which something does not hold."""
+    if not holds:
+        raise ValueError(sentence)
+
+
+def within(values: NDArray[Any], low: float, high: float) -> bool:
+    """Whether all values are in [low, high]; NaN is not."""
+    return bool(np.all((values >= low) & (values <= high)))
+
+
+def all_finite(state: Any, *, but: tuple[str, ...] = ()) -> None:
+    """Refuse a state with a number that is not finite; the named arrays may hold NaN, for what is not known yet."""
+    for name, array in state._asdict().items():
+        require(not np.any(np.isinf(array) if name in but else ~np.isfinite(array)), f"{name} must be finite")
+
+
+def padded(array: Array, axis: int, size: int) -> Array:
+    """Return the array with zeros up to that size along an axis."""
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, size - array.shape[axis])
+    return np.pad(array, widths)

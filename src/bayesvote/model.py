@@ -1,0 +1,140 @@
+"""What ensembles and boosters have in common: they decide about rows, learn them, and give probabilities."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesvote._checks import Array, Labels
+from bayesvote._input import Rows, RowsLike
+from bayesvote._parts import S, Stateful
+from bayesvote.losses import LossScale
+
+LEAST = 1e-9  # no label is impossible, so that logarithms are finite
+
+
+def decided(label_losses: Array) -> Labels:
+    """Labels of least loss: the one prediction rule, (12) among them; a tie goes to the last label, as in (12).
+
+    >>> decided(np.array([[0.2, 0.1], [0.3, 0.3], [0.1, 0.4]]))
+    array([1, 1, 0])
+    """
+    return np.asarray(label_losses.shape[1] - 1 - label_losses[:, ::-1].argmin(axis=1))
+
+
+class Model(Stateful[S]):
+    """An ensemble or a booster.
+
+    The doors, ``start``, ``decide``, ``decide_then_learn`` and ``widen``, check their input; a refused call leaves the
+    model as it was. A kind fills in the rest, what is abstract here and in :class:`Stateful`; ``losses`` and
+    ``advance`` get rows that are checked, and may be called by whoever has checked them.
+    """
+
+    complete = True
+
+    @property
+    @abstractmethod
+    def loss_scale(self) -> LossScale:
+        """What the losses of the labels measure, which says how probabilities follow from them."""
+
+    @property
+    @abstractmethod
+    def total_members(self) -> int:
+        """How many members vote."""
+
+    @abstractmethod
+    def losses(self, rows: Rows) -> Array:
+        """Losses (n, K) of every label for checked rows."""
+
+    @abstractmethod
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Losses (n, K) of every label, checked row t before row t is learned."""
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """What there is to say of the model, for people: its members, and how many rows it has learned."""
+
+    @final
+    def decide(self, X: RowsLike) -> Array:
+        """Losses (n, K) of every label; the decision is the least, see :func:`decided`. Nothing is learned."""
+        return self.losses(self.checked(X))
+
+    @final
+    def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """Losses (n, K) of every label, row t before row t is learned; equal to doing so row by row."""
+        return self.advance(*self.checked_labelled(X, y, sample_weight))
+
+    def probabilities(self, losses: Array) -> Array:
+        """Probabilities (n, K) of the labels from their losses; the largest is that of the decision."""
+        return agreeing(_PROBABILITIES[self.loss_scale](losses, self.total_members), losses)
+
+
+def from_losses(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
+    """Probability of each label inverse to its loss; for two labels, the share of the other's loss in the sum.
+
+    Losses below 0, which a label that is more than certain may have, count as 0.
+
+    >>> from_losses(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
+    return shares(1 / np.maximum(losses, LEAST))
+
+
+def from_log_losses(losses: Array, n_members: int) -> Array:
+    """Softmax of minus the losses per member, for losses that are log-likelihoods: the members' geometric mean.
+
+    >>> from_log_losses(np.log([[4.0, 1.0]]), n_members=1)
+    array([[0.2, 0.8]])
+    """
+    scaled = losses / n_members
+    return shares(np.exp(scaled.min(axis=1, keepdims=True) - scaled))
+
+
+def from_log_odds(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
+    """Logistic function of the votes, minus the losses, of labels that were each learned against the rest.
+
+    >>> from_log_odds(np.log([[0.25, 4.0]]))
+    array([[0.8, 0.2]])
+    """
+    from scipy.special import expit
+
+    return shares(expit(-losses))
+
+
+def from_margins(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
+    """Probabilities in proportion to (1 + F)/2, F = minus the loss being the mean vote in [-1, 1].
+
+    >>> from_margins(np.array([[-0.5, 0.5]]))
+    array([[0.75, 0.25]])
+    """
+    return shares((1 - losses) / 2)
+
+
+_PROBABILITIES: dict[LossScale, Callable[[Array, int], Array]] = {
+    LossScale.SHARE: from_losses,
+    LossScale.LOG_LIKELIHOOD: from_log_losses,
+    LossScale.LOG_ODDS: from_log_odds,
+    LossScale.MARGIN: from_margins,
+}
+
+
+def shares(values: Array) -> Array:
+    """Rows scaled to sum to one; no value below ``LEAST``."""
+    values = np.maximum(values, LEAST)
+    return np.asarray(values / values.sum(axis=1, keepdims=True))
+
+
+def agreeing(values: Array, losses: Array) -> Array:
+    """Values of the labels, the largest being the decision's: where rounding or a tie has it otherwise, by a last bit.
+
+    >>> agreeing(np.array([[0.5, 0.5]]), np.array([[1.0, 1.0]])).argmax(axis=1)
+    array([1])
+    """
+    rows, decision = np.arange(len(losses)), decided(losses)
+    others = values.copy()
+    others[rows, decision] = -np.inf
+    values[rows, decision] = np.maximum(values[rows, decision], np.nextafter(others.max(axis=1), np.inf))
+    return values
