@@ -28,6 +28,7 @@ from bayesvote.weighting import (
     GammaShapeRate,
     JointGaussian,
     NumericalPosterior,
+    SeparableSGD,
     Voting,
 )
 
@@ -65,6 +66,7 @@ __all__ = [
     "OzaBoostClassifier",
     "PerceptronBank",
     "Prequential",
+    "SeparableSGD",
     "Union",
     "Voting",
     "decided",

@@ -22,6 +22,7 @@ from bayesvote.weighting import (
     JointGaussian,
     NumericalPosterior,
     Posterior,
+    SeparableSGD,
     Voting,
     Weighter,
 )
@@ -49,6 +50,7 @@ WEIGHTERS: list[Weighter[Any]] = [
     SGD(step=30.0),
     AveragedSGD(step=30.0),
     SAG(step=10.0, horizon=2000),
+    SeparableSGD(rate_loss, step=30.0),
 ]
 REMEMBERING = [w for w in POSTERIORS if getattr(w, "forgetting", 1.0) == 1]
 
@@ -178,7 +180,7 @@ def test_forgetting_fades_the_past(weighter: Any) -> None:
         weighter.unlearn(state, [0.3, 0.3])
 
 
-@pytest.mark.parametrize("weighter", [SGD(), AveragedSGD(), SAG(horizon=9)], ids=name)
+@pytest.mark.parametrize("weighter", [SGD(), AveragedSGD(), SAG(horizon=9), SeparableSGD(rate_loss)], ids=name)
 def test_order_dependent_states_refuse_to_merge(weighter: Weighter[Any]) -> None:
     with pytest.raises(TypeError, match=r"merge: states must be sums .* Use a weighter with a posterior"):
         weighter.merge(weighter.init(2), weighter.init(2))
@@ -230,6 +232,13 @@ def test_zero_under_a_logarithm_is_refused(weighter: Weighter[Any]) -> None:
         (lambda: JointGaussian(precision=(10.0, -1.0)), "precision must be a finite number above 0, got -1.0"),
         (lambda: SGD(step=float("inf")), "SGD: step must be"),
         (lambda: SAG(), "SAG: horizon must be an integer of at least 1, got 0"),
+        (lambda: SeparableSGD(rate_loss, step=0.0), "SeparableSGD: step must be a finite number above 0, got 0.0"),
+        (lambda: SeparableSGD(rate_loss, step=[[1.0, 2.0]]), r"a square matrix of finite numbers, got \(1, 2\)"),
+        (lambda: SeparableSGD(rate_loss, step=np.eye(2)).init(3), r"step must have the shape \(3, 3\), got \(2, 2\)"),
+        (lambda: SeparableSGD(rate_loss, n_parameters=3), "SeparableSGD: n_parameters must be 1 or 2, got 3"),
+        (lambda: SeparableSGD(rate_loss, start=(1.0, 2.0)), "start must hold n_parameters=1 numbers"),
+        (lambda: SeparableSGD(rate_loss, start=0.0), "SeparableSGD: start must be a finite number above 0"),
+        (lambda: SeparableSGD(rate_loss, delay=-1.0), "SeparableSGD: delay must be a finite number at least 0"),
         (lambda: NumericalPosterior(rate_loss, identity, n_parameters=3), "n_parameters must be 1 or 2"),
         (lambda: NumericalPosterior(rate_loss, identity, support=(2.0, 1.0)), "support must be increasing"),
         (lambda: NumericalPosterior(rate_loss, np.exp), "prior must be finite on the support"),

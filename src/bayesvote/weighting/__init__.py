@@ -6,12 +6,14 @@ from bayesvote.weighting.gamma_rate import GammaRate
 from bayesvote.weighting.gamma_shape import GammaShape, GammaShapeRate
 from bayesvote.weighting.joint_gaussian import JointGaussian, JointState
 from bayesvote.weighting.numerical import NumericalPosterior
+from bayesvote.weighting.separable_sgd import DescentState, SeparableSGD
 
 __all__ = [
     "SAG",
     "SGD",
     "Additive",
     "AveragedSGD",
+    "DescentState",
     "GammaRate",
     "GammaShape",
     "GammaShapeRate",
@@ -19,6 +21,7 @@ __all__ = [
     "JointState",
     "NumericalPosterior",
     "Posterior",
+    "SeparableSGD",
     "SumState",
     "Voting",
     "Weighter",
