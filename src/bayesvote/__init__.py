@@ -29,6 +29,7 @@ from bayesvote.weighting import (
     GammaShapeRate,
     JointGaussian,
     NumericalPosterior,
+    SeparableSGD,
     Voting,
 )
 
@@ -66,6 +67,7 @@ __all__ = [
     "OzaBoostClassifier",
     "PerceptronBank",
     "Prequential",
+    "SeparableSGD",
     "Union",
     "Voting",
     "decided",

@@ -3,6 +3,7 @@
 Equation numbers are those of the paper, counted from (1).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -131,78 +132,142 @@ def _log_bound(truth: Array, other: Array, p: float) -> float:
 
 
 class Regularity(NamedTuple):
-    """What :func:`check_regularity` found, member by member."""
+    """What :func:`check_regularity` found, member by member. With two parameters the Hessian has two more axes."""
 
     minimizer: Array  # of the cumulative loss (1)
-    gradient: Array  # there, in units of one standard deviation of the posterior: 0 at a minimum inside the support
-    hessian: Array  # there: condition 1 wants it positive
-    hessian_growth: Array  # what the samples added to it: condition 2 wants it to grow
-    smoothness: Array  # largest relative change of the Hessian within one standard deviation (condition 3)
+    gradient: Array  # there, its largest part in units of the posterior's standard deviation; condition 1 wants 0
+    hessian: Array  # there; condition 1 wants it positive definite
+    growth: Array  # least share of it that the second half of the samples added; condition 2 wants it to grow for ever
+    smoothness: Array  # largest relative change of it close by; condition 3 wants none in the limit
     integrable: bool  # whether the posterior's mass is inside the support (condition 5)
 
     @property
     def holds(self) -> bool:
-        """Whether all the conditions that can be seen at one state hold."""
+        """Whether conditions 1, 2, 3 and 5 hold, as far as these samples can tell."""
+        matrices = self.hessian if self.hessian.ndim == 3 else self.hessian[:, None, None]
         return bool(
             self.integrable
-            and np.all(np.abs(self.gradient) < 1e-3)
-            and np.all(self.hessian > 0)
-            and np.all(self.hessian_growth > 0)
+            and np.all(self.gradient < 1e-3)
+            and np.all(np.linalg.eigvalsh(matrices) > 0)
+            and np.all(self.growth > 1e-6)
+            and np.all(self.smoothness < 0.1)
         )
 
 
-def check_regularity(posterior: NumericalPosterior, state: SumState) -> Regularity:
-    """Check the conditions of Assumption 1 for a separable loss at a state.
+RADIUS = 0.01  # of "close by" in condition 3; in natural units, those in which the mean Hessian of a sample is 1
+DIFFERENCE = 1e-3  # of the points between which derivatives are taken, in the same units
 
-    Gradient zero and Hessian positive at the minimiser of the cumulative loss (condition 1), the Hessian grown by the
-    samples (2) and steady around it (3), and the posterior integrable (5). Condition 4, about all T, is not checked.
+
+def check_regularity(posterior: NumericalPosterior, g: ArrayLike) -> Regularity:
+    """Check Assumption 1 for a separable loss and a prior on the losses g of some samples, (n, m).
+
+    At the minimiser of the cumulative loss (1) the gradient must be zero and the Hessian positive definite (condition
+    1), grown by the second half of the samples as by the first (2), and the same close by (3); the posterior must be
+    integrable (5), as far as the support shows. Condition 4 is not checked: it follows from 1 to 3 for a convex loss,
+    but a loss with another minimum as deep, such as g sin(log(weight)), can pass although it violates it. The
+    derivatives are differences of the loss itself, so that a kink cannot hide between the nodes of the posterior.
 
     Examples
     --------
     >>> weighter = NumericalPosterior(lambda weight, g: 0.1 * weight * g - np.log(weight), lambda weight: weight)
-    >>> check_regularity(weighter, weighter.update(weighter.init(1), [[0.2], [0.4]])).holds
+    >>> check_regularity(weighter, [[0.2], [0.4]]).holds
     True
+    >>> no_hessian = NumericalPosterior(lambda weight, g: abs(weight - 1) * (1 + g), lambda weight: 0 * weight)
+    >>> check_regularity(no_hessian, [[0.2], [0.4]]).holds
+    False
     """
-    if posterior.n_parameters != 1:
-        raise ValueError(f"theory.check_regularity: n_parameters must be 1, got {posterior.n_parameters}.")
-    values, m = posterior.cumulative(state), posterior.n_members(state)
-    low, high = posterior.support
-    grid = np.tile(np.linspace(np.log(low), np.log(high), 1001), (m, 1))
-    nearest = posterior.interpolate(values, grid[None]).argmin(axis=1)
-    u = grid[np.arange(m), np.clip(nearest, 1, 999)]  # a step inside the support, for the differences below
-    for _ in range(20):
-        slope, curvature = _log_derivatives(posterior, values, u)
-        step = np.divide(-slope, curvature, out=np.zeros(m), where=curvature > 0)
-        u = u + np.clip(step, -0.05, 0.05)
-    minimizer = np.exp(u)
-
-    def hessian_at(values: Array, u: Array) -> Array:
-        slope, curvature = _log_derivatives(posterior, values, u)
-        return np.asarray((curvature - slope) / np.exp(2 * u))
-
-    hessian = hessian_at(values, u)
-    sd = 1 / np.sqrt(np.maximum(hessian, 0) + np.finfo(float).tiny)
-    inside = np.minimum(sd, minimizer / 2)
-    around = [hessian_at(values, np.log(minimizer + side * inside)) / hessian - 1 for side in (-1, 1)]
+    who = "theory.check_regularity"
+    if posterior.forgetting != 1:
+        raise ValueError(
+            f"{who}: forgetting must be 1, got {posterior.forgetting}. With a past that fades, the Hessian of (1) does "
+            "not grow for ever, as condition 2 asks."
+        )
+    rows = np.asarray(g, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) < 2:
+        raise ValueError(f"{who}: g must have the shape (n, m) with two rows or more, got {rows.shape}.")
+    state = posterior.update(posterior.init(rows.shape[1]), rows)
     try:
         posterior.mean(state)
         integrable = True
     except ValueError:
         integrable = False
-    return Regularity(
+    found = [_at_minimum(posterior, rows[:, i], start) for i, start in enumerate(_lowest_nodes(posterior, state))]
+    minimizer, gradient, hessian, growth, smoothness = (np.array(values) for values in zip(*found, strict=True))
+    if posterior.n_parameters == 1:
+        minimizer, hessian = minimizer[:, 0], hessian[:, 0, 0]
+    return Regularity(minimizer, gradient, hessian, growth, smoothness, integrable)
+
+
+def _lowest_nodes(posterior: NumericalPosterior, state: SumState) -> Array:
+    """Parameters (m, parameters) at the node where each member's cumulative loss is least."""
+    nodes = np.stack([node.ravel() for node in posterior.nodes])
+    return nodes[:, posterior.cumulative(state).reshape(posterior.n_members(state), -1).argmin(axis=1)].T
+
+
+def _at_minimum(posterior: NumericalPosterior, g: Array, start: Array) -> tuple[Array, float, Array, float, float]:
+    """Minimiser, gradient, Hessian, growth and smoothness of one member's cumulative loss."""
+    from scipy.linalg import eigvalsh
+    from scipy.optimize import minimize
+
+    k, losses = len(start), g[~np.isnan(g)]
+    low, high = posterior.support
+
+    def total(points: Array, of: Array = losses) -> Array:
+        """Cumulative loss (1) at the weights (points, parameters)."""
+        each = posterior.loss(*points.T[:, :, None], of)
+        return np.asarray(posterior.prior(*points.T) + np.broadcast_to(each, (len(points), len(of))).sum(axis=1))
+
+    def within(log_weight: Array) -> float:
+        weight = np.exp(log_weight)
+        return float(total(weight[None])[0]) if np.all((low <= weight) & (weight <= high)) else np.inf
+
+    # The nodes are some 0.2 apart in log(weight).
+    simplex = np.log(start) + np.vstack((np.zeros(k), np.where(start > 1, -0.2, 0.2) * np.eye(k)))
+    found = minimize(
+        within,
+        simplex[0],
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "xatol": 1e-10, "fatol": np.inf},
+    )
+    minimizer = np.exp(found.x)
+
+    # Natural units: first the weight's own, then those in which the mean Hessian of a sample is 1, if that exists.
+    units = np.diag(minimizer)
+    in_own = _hessian(total, minimizer, units)
+    if np.linalg.eigvalsh(in_own)[0] > 0:
+        units = units @ np.linalg.inv(np.linalg.cholesky(in_own / max(1, len(losses)))).T
+        units /= max(1.0, np.abs(units / minimizer[:, None]).sum(axis=1).max())  # at most the weight itself
+    here = _hessian(total, minimizer, units)
+    back = np.linalg.inv(units)
+    hessian = back.T @ here @ back
+    slope = _gradient(total, minimizer, units)
+    if np.linalg.eigvalsh(here)[0] <= 0:
+        return minimizer, float(np.abs(slope).max()), hessian, 0.0, np.inf
+    sides = RADIUS * np.stack(np.meshgrid(*[[-1, 0, 1]] * k), axis=-1).reshape(-1, k)
+    changes = [eigvalsh(_hessian(total, minimizer + units @ side, units), here) - 1 for side in sides]
+    first_half = _hessian(lambda points: total(points, losses[: len(losses) // 2]), minimizer, units)
+    return (
         minimizer,
-        _log_derivatives(posterior, values, u)[0] / minimizer * sd,
+        float(np.abs(np.linalg.solve(np.linalg.cholesky(here), slope)).max()),
         hessian,
-        hessian - hessian_at(posterior.cumulative(posterior.init(m)), u),
-        np.abs(around).max(axis=0),
-        integrable,
+        float(eigvalsh(here - first_half, here)[0]),
+        float(np.abs(changes).max()),
     )
 
 
-def _log_derivatives(posterior: NumericalPosterior, values: Array, u: Array) -> tuple[Array, Array]:
-    """First and second derivative in log(weight) of what has these values at the nodes, by five-point differences."""
-    h = 2e-3
-    f = posterior.interpolate(values, (u[:, None] + h * np.arange(-2, 3))[None])
-    first = f @ np.array([1, -8, 0, 8, -1]) / (12 * h)
-    second = f @ np.array([-1, 16, -30, 16, -1]) / (12 * h**2)
-    return first, second
+def _gradient(total: Callable[[Array], Array], at: Array, units: Array) -> Array:
+    """Gradient along the columns of units, by five-point differences."""
+    steps = DIFFERENCE * np.array([-2, -1, 1, 2])
+    values = [total(at + steps[:, None] * unit) for unit in units.T]
+    return np.asarray(np.stack(values) @ np.array([1, -8, 8, -1]) / (12 * DIFFERENCE))
+
+
+def _hessian(total: Callable[[Array], Array], at: Array, units: Array) -> Array:
+    """Hessian along the columns of units, by second differences."""
+    k, steps = len(at), DIFFERENCE * units.T
+    out = np.empty((k, k))
+    for i, j in np.ndindex(k, k):
+        plus, minus = steps[i] + steps[j], steps[i] - steps[j]
+        corners = total(at + np.stack((plus, minus, -minus, -plus)) / 2)
+        out[i, j] = corners @ np.array([1, -1, -1, 1]) / DIFFERENCE**2
+    return out

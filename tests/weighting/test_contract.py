@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from bayesvote._checks import Array
+from bayesvote.ensemble import decided
 from bayesvote.losses import of_labels, ramp
 from bayesvote.weighting import (
     SAG,
@@ -22,6 +23,7 @@ from bayesvote.weighting import (
     JointGaussian,
     NumericalPosterior,
     Posterior,
+    SeparableSGD,
     Voting,
     Weighter,
 )
@@ -49,6 +51,7 @@ WEIGHTERS: list[Weighter[Any]] = [
     SGD(step=30.0),
     AveragedSGD(step=30.0),
     SAG(step=10.0, horizon=2000),
+    SeparableSGD(rate_loss, step=30.0),
 ]
 REMEMBERING = [w for w in POSTERIORS if getattr(w, "forgetting", 1.0) == 1]
 
@@ -152,6 +155,16 @@ def test_merging_any_split_equals_the_whole(weighter: Posterior[Any], seed: int,
     assert np.allclose(weighter.mean(merged), weighter.mean(whole), rtol=1e-10)
 
 
+@pytest.mark.parametrize("weighter", [GammaRate(), JointGaussian()], ids=name)
+def test_merging_keeps_what_rounding_took_from_either_side(weighter: Posterior[Any]) -> None:
+    """2**53 + 1 is no double: the one is kept apart, on both sides, and two of them count."""
+    few = weighter.update(weighter.init(1), [0.25])
+    # 512 weights of 2**44; then, after JointGaussian's refresh, one of 1
+    many = weighter.update(weighter.init(1), np.full((513, 1), 0.25), np.append(np.full(512, 2.0**44), 1.0))
+    for merged in (weighter.merge(few, many), weighter.merge(many, few)):
+        assert weighter.effective_samples(merged)[0] == 2.0**53 + 2
+
+
 @pytest.mark.parametrize("weighter", REMEMBERING, ids=name)
 @given(seed=st.integers(0, 2**32))
 def test_order_does_not_matter_and_unlearning_restores(weighter: Any, seed: int) -> None:
@@ -178,7 +191,7 @@ def test_forgetting_fades_the_past(weighter: Any) -> None:
         weighter.unlearn(state, [0.3, 0.3])
 
 
-@pytest.mark.parametrize("weighter", [SGD(), AveragedSGD(), SAG(horizon=9)], ids=name)
+@pytest.mark.parametrize("weighter", [SGD(), AveragedSGD(), SAG(horizon=9), SeparableSGD(rate_loss)], ids=name)
 def test_order_dependent_states_refuse_to_merge(weighter: Weighter[Any]) -> None:
     with pytest.raises(TypeError, match=r"merge: states must be sums .* Use a weighter with a posterior"):
         weighter.merge(weighter.init(2), weighter.init(2))
@@ -230,6 +243,13 @@ def test_zero_under_a_logarithm_is_refused(weighter: Weighter[Any]) -> None:
         (lambda: JointGaussian(precision=(10.0, -1.0)), "precision must be a finite number above 0, got -1.0"),
         (lambda: SGD(step=float("inf")), "SGD: step must be"),
         (lambda: SAG(), "SAG: horizon must be an integer of at least 1, got 0"),
+        (lambda: SeparableSGD(rate_loss, step=0.0), "SeparableSGD: step must be a finite number above 0, got 0.0"),
+        (lambda: SeparableSGD(rate_loss, step=[[1.0, 2.0]]), r"a square matrix of finite numbers, got \(1, 2\)"),
+        (lambda: SeparableSGD(rate_loss, step=np.eye(2)).init(3), r"step must have the shape \(3, 3\), got \(2, 2\)"),
+        (lambda: SeparableSGD(rate_loss, n_parameters=3), "SeparableSGD: n_parameters must be 1 or 2, got 3"),
+        (lambda: SeparableSGD(rate_loss, start=(1.0, 2.0)), "start must hold n_parameters=1 numbers"),
+        (lambda: SeparableSGD(rate_loss, start=0.0), "SeparableSGD: start must be a finite number above 0"),
+        (lambda: SeparableSGD(rate_loss, delay=-1.0), "SeparableSGD: delay must be a finite number at least 0"),
         (lambda: NumericalPosterior(rate_loss, identity, n_parameters=3), "n_parameters must be 1 or 2"),
         (lambda: NumericalPosterior(rate_loss, identity, support=(2.0, 1.0)), "support must be increasing"),
         (lambda: NumericalPosterior(rate_loss, np.exp), "prior must be finite on the support"),
@@ -268,21 +288,35 @@ def test_alpha_cancels_in_the_decision_of_members_that_never_abstain(alpha: floa
     assert np.array_equal(ours.argmin(axis=1), other.argmin(axis=1))
 
 
+@given(factor=st.sampled_from([0.01, 0.5, 8.0, 300.0]), abstain=st.sampled_from([0.0, 0.2]), seed=st.integers(0, 1000))
+def test_decisions_depend_on_beta_over_theta_alone(factor: float, abstain: float, seed: int) -> None:
+    """So that a larger beta does what a smaller theta does: Figures 2 and 3 mirror each other."""
+    G, y = losses(np.random.default_rng(seed), 20, 2, 5, abstain), np.arange(20) % 2
+    ours, other = GammaRate(beta=2.0, theta=0.3), GammaRate(beta=2.0 * factor, theta=0.3 * factor)
+    a, b = (w.losses_then_update(w.init(5), G, y)[0] for w in (ours, other))
+    assert a == pytest.approx(b, rel=1e-12)
+    mirrored, mirror = GammaRate(beta=2.0 * factor, theta=0.3), GammaRate(beta=2.0, theta=0.3 / factor)
+    a, b = (w.losses_then_update(w.init(5), G, y)[0] for w in (mirrored, mirror))
+    assert a == pytest.approx(b, rel=1e-12)
+
+
 def test_shape_families_decide_by_their_rules() -> None:
-    """The rules given for (19) and (22), written out for two labels."""
+    """The left sides of the rules given for (19) and (22), written out for two labels: 1 if at most 0."""
     rng = np.random.default_rng(5)
     G, g = losses(rng, 50, 2, 4, abstain=0.0), losses(rng, 30, 2, 4, abstain=0.0)[:, 0]
     log_ratio, difference = np.log(G[:, 1] / G[:, 0]), G[:, 1] - G[:, 0]
-    shape = GammaShape()
+    shape = GammaShape(theta=2.0)
     state = shape.update(shape.init(4), g)
-    weights = shape.mean(state)
-    rule = ((1 - weights) * log_ratio).sum(axis=1) + 0.1 * difference.sum(axis=1) <= 0
-    assert np.array_equal(shape.losses(state, G).argmin(axis=1) == 1, rule)
+    by_label = shape.losses(state, G)
+    left = ((1 - shape.mean(state)) * log_ratio).sum(axis=1) + 2.0 * difference.sum(axis=1)
+    assert by_label[:, 1] - by_label[:, 0] == pytest.approx(left, rel=1e-10)
+    assert np.array_equal(decided(by_label) == 1, left <= 0)
     pair = GammaShapeRate()
     state = pair.update(pair.init(4), g)
-    alpha, beta = pair.mean(state).T
-    rule = ((1 - alpha) * log_ratio + beta * difference).sum(axis=1) <= 0
-    assert np.array_equal(pair.losses(state, G).argmin(axis=1) == 1, rule)
+    by_label, (alpha, beta) = pair.losses(state, G), pair.mean(state).T
+    left = ((1 - alpha) * log_ratio + beta * difference).sum(axis=1)
+    assert by_label[:, 1] - by_label[:, 0] == pytest.approx(left, rel=1e-10)
+    assert np.array_equal(decided(by_label) == 1, left <= 0)
 
 
 def shape_loss(weight: Array, g: Array) -> Array:

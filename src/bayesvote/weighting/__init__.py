@@ -8,6 +8,7 @@ from bayesvote.weighting.gamma_rate import GammaRate
 from bayesvote.weighting.gamma_shape import GammaShape, GammaShapeRate
 from bayesvote.weighting.joint_gaussian import JointGaussian, JointState
 from bayesvote.weighting.numerical import NumericalPosterior
+from bayesvote.weighting.separable_sgd import DescentState, SeparableSGD
 
 # Every kind of weighter, by the name that estimators and command line know. Model files can name no others.
 WEIGHTERS: dict[str, type[Weighter[Any]]] = {
@@ -34,6 +35,7 @@ __all__ = [
     "WEIGHTERS",
     "Additive",
     "AveragedSGD",
+    "DescentState",
     "GammaRate",
     "GammaShape",
     "GammaShapeRate",
@@ -41,6 +43,7 @@ __all__ = [
     "JointState",
     "NumericalPosterior",
     "Posterior",
+    "SeparableSGD",
     "SumState",
     "Voting",
     "Weighter",

@@ -44,8 +44,10 @@ class JointGaussian(Posterior[JointState]):
     The ensemble loss is the squared loss of the ensemble's margin,
     :math:`\tfrac{\theta}{2} (1 - \sum_i \lambda_i (1 - 2 g_i))^2`, with the prior N(1/m, I/precision) around a uniform
     vote. Its Hessian is free of the weights, so the posterior is exact; and unlike any separable loss it sees that two
-    members make the same mistakes. The decision is the label of largest weighted margin. With more than two classes the
-    margin that is learned is half the lead of the true label's over the mean of the others', which for two is the same.
+    members make the same mistakes. Weights may be negative: a member that is mostly wrong votes for the other label.
+    The decision is the label of largest weighted margin. With more than two classes the margin that is learned is half
+    the lead of the true label's over the mean of the others'; for two that is the same if g(z) + g(-z) = 1, as for
+    ``ramp`` and ``zero_one``.
 
     Parameters
     ----------
@@ -54,7 +56,9 @@ class JointGaussian(Posterior[JointState]):
     theta : float
         Precision of the margins: how much a sample counts against the prior.
     forgetting : float
-        Factor by which the past fades with each sample; 1 keeps all of it. The prior does not fade.
+        Factor by which the past fades with each sample; 1 keeps all of it. The prior fades with it, by a tenth of its
+        precision at most, and is made whole again every min(512, 0.1/(1 - forgetting)) rows; at 0.93 or less, at every
+        row.
 
     Examples
     --------

@@ -100,7 +100,7 @@ class NumericalPosterior(Additive):
         return np.linspace(low, high, 1 + int(np.ceil((high - low) / PANEL)))
 
     @cached_property
-    def _nodes(self) -> tuple[Array, ...]:
+    def nodes(self) -> tuple[Array, ...]:
         """Parameters at all nodes: their values, flat, an array for each."""
         left, right = self._edges[:-1, None], self._edges[1:, None]
         axis = np.exp((left + right + (right - left) * chebyshev.chebpts1(NODES)) / 2).ravel()
@@ -108,13 +108,13 @@ class NumericalPosterior(Additive):
 
     @cached_property
     def _prior_at_nodes(self) -> Array:
-        values = np.asarray(self.prior(*self._nodes), dtype=np.float64)
-        return np.broadcast_to(values, self._nodes[0].shape)
+        values = np.asarray(self.prior(*self.nodes), dtype=np.float64)
+        return np.broadcast_to(values, self.nodes[0].shape)
 
     @property
     def n_statistics(self) -> int:
         """The count, and the cumulative loss at every node."""
-        return 1 + len(self._nodes[0])
+        return 1 + len(self.nodes[0])
 
     def _finite(self, values: Array, name: str) -> None:
         if not np.all(np.isfinite(values)):
@@ -125,7 +125,7 @@ class NumericalPosterior(Additive):
 
     def _statistics(self, g: Array) -> Array:
         answers = ~np.isnan(g)
-        weights = (node[:, None, None] for node in self._nodes)
+        weights = (node[:, None, None] for node in self.nodes)
         at_nodes = self.loss(*weights, np.where(answers, g, 1.0))
         values = np.broadcast_to(np.asarray(at_nodes, dtype=np.float64), (self.n_statistics - 1, *g.shape))
         self._finite(values[:, answers], "loss")
@@ -139,7 +139,7 @@ class NumericalPosterior(Additive):
 
     def cumulative(self, state: SumState) -> Array:
         """Cumulative loss (1) at the nodes, (m, nodes) or (m, nodes, nodes), the initial loss included."""
-        per_axis = len(self._nodes[0]) if self.n_parameters == 1 else NODES * (len(self._edges) - 1)
+        per_axis = len(self.nodes[0]) if self.n_parameters == 1 else NODES * (len(self._edges) - 1)
         values = (state.value[1:] + self._prior_at_nodes[:, None]).T
         return np.ascontiguousarray(values).reshape(-1, *[per_axis] * self.n_parameters)
 

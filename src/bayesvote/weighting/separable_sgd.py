@@ -1,0 +1,158 @@
+"""Stochastic gradient descent (6) on any separable loss: what Theorem 2 compares Algorithm 1 with."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesvote import _checks
+from bayesvote._checks import Array
+from bayesvote.weighting.base import Weighter
+
+DIFFERENCE = 6e-6  # for numerical gradients, of a weight: the cube root of a rounding error balances both their errors
+
+
+class DescentState(NamedTuple):
+    """Weights (m, parameters), and how many samples each member has had."""
+
+    weights: Array
+    counts: Array
+
+
+@dataclass(frozen=True)
+class SeparableSGD(Weighter[DescentState]):
+    r"""Stochastic gradient descent (6) on a separable loss :math:`\sum_i r(\lambda_i; g_i)` of the user's.
+
+    At the t-th sample the weights go by :math:`-\frac{1}{t} K \nabla \ell`. With the inverse of the expected loss's
+    Hessian for K they have the asymptotic covariance (7) of the posterior mean, and with no other K a smaller one
+    (Theorem 2). Weights are kept at or above 1e-6, as in :class:`SGD`, which is this for loss (8) and much faster. An
+    ensemble that uses it cannot be saved: the loss is the user's own.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(weight, g)``, as in :class:`NumericalPosterior`; with two parameters ``loss(first, second, g)``.
+    step : float or square matrix
+        K: a number, or a row for every parameter of every member, those of the first member first.
+    gradient : callable, optional
+        Derivative of the loss in the weight, with the same arguments; for two parameters a pair of derivatives.
+        Without it the derivative is taken by central differences, right to some ten digits.
+    n_parameters : {1, 2}
+        How many parameters a weight has. With two, ``mean`` has the shape (m, 2).
+    start : float or sequence of float
+        First value of every weight; of every parameter.
+    delay : float
+        The t-th step is divided by t + delay. It tames the first steps and changes no limit.
+
+    Examples
+    --------
+    Loss (8), which is what :class:`SGD` has built in:
+
+    >>> weighter = SeparableSGD(lambda weight, g: 0.1 * weight * g - np.log(weight))
+    >>> state = weighter.update(weighter.init(2), [[0.1, 0.9], [0.3, 0.7]])
+    >>> weighter.mean(state)
+    array([2.22625628, 2.1367801 ])
+    """
+
+    loss: Callable[..., Array]
+    step: ArrayLike = 1.0
+    gradient: Callable[..., Array | tuple[Array, Array]] | None = None
+    n_parameters: int = 1
+    start: float | Sequence[float] = 1.0
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        who = "SeparableSGD"
+        if not callable(self.loss) or not (self.gradient is None or callable(self.gradient)):
+            raise TypeError(f"{who}: loss and gradient must be functions, loss(weight, g) and gradient(weight, g).")
+        if self.n_parameters not in (1, 2):
+            raise ValueError(f"{who}: n_parameters must be 1 or 2, got {self.n_parameters!r}.")
+        matrix = np.asarray(self.step)
+        if matrix.ndim == 0:
+            _checks.positive(who, "step", matrix.item())
+        else:
+            if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.all(np.isfinite(matrix)):
+                raise ValueError(
+                    f"{who}: step must be a number or a square matrix of finite numbers, got {matrix.shape}."
+                )
+            object.__setattr__(self, "step", tuple(map(tuple, matrix.tolist())))  # it compares and hashes
+        if isinstance(self.start, Sequence | np.ndarray):
+            object.__setattr__(self, "start", tuple(map(float, self.start)))
+            if len(self._start) != self.n_parameters:
+                raise ValueError(f"{who}: start must hold n_parameters={self.n_parameters} numbers, got {self.start}.")
+        for value in self._start:
+            _checks.positive(who, "start", float(value))
+        _checks.positive(who, "delay", self.delay, zero=True)
+
+    @property
+    def _start(self) -> Array:
+        return np.atleast_1d(np.asarray(self.start, dtype=np.float64))
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return np.asarray(self.step, dtype=np.float64)
+
+    def init(self, n_members: int) -> DescentState:
+        """State before any sample."""
+        _checks.whole("SeparableSGD.init", "n_members", n_members)
+        n = n_members * self.n_parameters
+        if self._matrix.ndim == 2 and len(self._matrix) != n:
+            raise ValueError(f"SeparableSGD.init: step must have the shape ({n}, {n}), got {self._matrix.shape}.")
+        start = np.broadcast_to(self._start, (n_members, self.n_parameters))
+        return DescentState(start.copy(), np.zeros(n_members))
+
+    def n_members(self, state: DescentState) -> int:
+        """How many members the state is about."""
+        return len(state.counts)
+
+    def mean(self, state: DescentState) -> Array:
+        """Weights of the members."""
+        return np.asarray(state.weights[:, 0] if self.n_parameters == 1 else state.weights).copy()
+
+    def terms(self, weights: Array, G: Array) -> Array:
+        """The user's loss at the weights."""
+        parameters = (weights,) if self.n_parameters == 1 else (weights[..., 0], weights[..., 1])
+        answers = ~np.isnan(G)
+        return np.where(answers, self.loss(*parameters, np.where(answers, G, 1.0)), np.nan)
+
+    def _update(self, state: DescentState, g: Array, w: Array) -> DescentState:
+        from bayesvote.weighting._gradient_kernels import FLOOR
+
+        weights, counts = state.weights.copy(), state.counts.copy()
+        for row, sample_weight in zip(g, w, strict=True):
+            if sample_weight == 0:
+                continue
+            answers = ~np.isnan(row)
+            slope = np.zeros(weights.shape)
+            slope[answers] = sample_weight * self._gradient(weights[answers], row[answers])
+            if self._matrix.ndim == 0:
+                change = self._matrix * slope
+            else:  # not by BLAS: its bits depend on the number of threads
+                change = (self._matrix * slope.ravel()).sum(axis=1).reshape(slope.shape)
+            counts += answers
+            moved = weights[answers] - change[answers] / (counts[answers, None] + self.delay)
+            weights[answers] = np.maximum(moved, FLOOR)
+        return DescentState(weights, counts)
+
+    def _gradient(self, weights: Array, g: Array) -> Array:
+        """Derivatives (m, parameters) of the loss at the weights."""
+        if self.gradient is not None:
+            given = self.gradient(*weights.T, g)
+            parts = [given] if self.n_parameters == 1 else list(given)
+        else:
+            parts = []
+            for k in range(self.n_parameters):
+                step = np.zeros(weights.shape)
+                step[:, k] = DIFFERENCE * weights[:, k]
+                rise = self.loss(*(weights + step).T, g) - self.loss(*(weights - step).T, g)
+                parts.append(rise / (2 * step[:, k]))
+        out = np.stack([np.broadcast_to(part, g.shape) for part in parts], axis=1).astype(np.float64)
+        if not np.all(np.isfinite(out)):
+            raise ValueError(
+                f"SeparableSGD: the gradient must be finite, got {out[~np.isfinite(out)][0]}. "
+                "Shorten the step, raise the delay, or check that the loss is finite at these losses g."
+            )
+        return out
