@@ -23,6 +23,7 @@ from bayesvote import (
     OSBoost,
     OzaBoost,
     PerceptronBank,
+    SeparableSGD,
     Union,
     mixed,
     pretrain,
@@ -124,6 +125,16 @@ def test_objects_of_the_user_are_asked_for_again() -> None:
         loads(data, objects={**objects, "weighter": NumericalPosterior(rate_loss, rate_prior, forgetting=0.9)})
     with pytest.raises(ModelFileError, match="exactly"):
         loads(dumps(OzaBoost()), objects={"loss": own_loss})
+
+
+def test_the_separable_sgd_of_a_users_loss_is_asked_for_again() -> None:
+    weighter = SeparableSGD(rate_loss, step=np.eye(2) * 30)
+    model = Ensemble(PerceptronBank(2), weighter).start(D, rng=0)
+    model.decide_then_learn(*rows(50))
+    again = loads(dumps(model), objects={"weighter": weighter})
+    assert np.array_equal(again.decide(rows(20)[0]), model.decide(rows(20)[0]))
+    with pytest.raises(ModelFileError, match="must have the delay"):
+        loads(dumps(model), objects={"weighter": SeparableSGD(rate_loss, step=np.eye(2) * 30, delay=1.0)})
 
 
 def equal_with(a: Any, b: Any, objects: dict[str, Any]) -> bool:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from bayesvote._checks import Array
-from bayesvote.ensemble import decided
 from bayesvote.losses import of_labels, ramp
+from bayesvote.model import decided
 from bayesvote.weighting import (
     SAG,
     SGD,

@@ -22,6 +22,8 @@ def encode(model: Any) -> tuple[Node, Arrays]:
 
 
 def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
     return value is None or isinstance(value, (bool, int, float, str, np.generic))
 
 
@@ -69,7 +71,7 @@ class _Writer:
         if kind is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUO":
             return {"array": value.tolist(), "dtype": value.dtype.kind if value.dtype.kind in "UO" else code_of(value)}
         if isinstance(value, (list, tuple)):
-            if all(_is_plain(item) or isinstance(item, Part) for item in value):
+            if _is_plain(value) or all(isinstance(item, Part) for item in value):
                 items = [self.value(item, f"{at}[{i}]") for i, item in enumerate(value)]
                 return items if kind is list else {"tuple": items}
             return self.reference(value, at, {"__len__": len(value)})

@@ -1,5 +1,6 @@
 """The weights: how much to trust each member, learned from its losses."""
 
+from inspect import signature
 from typing import Any
 
 from bayesvote.weighting.base import Additive, Posterior, SumState, Weighter
@@ -19,6 +20,7 @@ WEIGHTERS: dict[str, type[Weighter[Any]]] = {
     "joint_gaussian": JointGaussian,
     "numerical": NumericalPosterior,
     "sag": SAG,
+    "separable_sgd": SeparableSGD,
     "sgd": SGD,
     "voting": Voting,
 }
@@ -26,7 +28,11 @@ WEIGHTERS: dict[str, type[Weighter[Any]]] = {
 
 def named() -> dict[str, type[Weighter[Any]]]:
     """Weighters that can be made from their name alone, or with parameters that are plain values."""
-    return {name: kind for name, kind in WEIGHTERS.items() if kind is not NumericalPosterior}
+    return {
+        name: kind
+        for name, kind in WEIGHTERS.items()
+        if all(parameter.default is not parameter.empty for parameter in signature(kind).parameters.values())
+    }
 
 
 __all__ = [

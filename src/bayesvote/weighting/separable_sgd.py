@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from bayesvote import _checks
 from bayesvote._checks import Array
+from bayesvote._parts import all_finite, require
+from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Weighter
 
 DIFFERENCE = 6e-6  # for numerical gradients, of a weight: the cube root of a rounding error balances both their errors
@@ -28,8 +30,7 @@ class SeparableSGD(Weighter[DescentState]):
 
     At the t-th sample the weights go by :math:`-\frac{1}{t} K \nabla \ell`. With the inverse of the expected loss's
     Hessian for K they have the asymptotic covariance (7) of the posterior mean, and with no other K a smaller one
-    (Theorem 2). Weights are kept at or above 1e-6, as in :class:`SGD`, which is this for loss (8) and much faster. An
-    ensemble that uses it cannot be saved: the loss is the user's own.
+    (Theorem 2). Weights are kept at or above 1e-6, as in :class:`SGD`, which is this for loss (8) and much faster.
 
     Parameters
     ----------
@@ -56,6 +57,9 @@ class SeparableSGD(Weighter[DescentState]):
     >>> weighter.mean(state)
     array([2.22625628, 2.1367801 ])
     """
+
+    loss_scale = LossScale.LOG_LIKELIHOOD
+    reference = ("step", "n_parameters", "start", "delay")  # the loss is the user's own
 
     loss: Callable[..., Array]
     step: ArrayLike = 1.0
@@ -107,6 +111,18 @@ class SeparableSGD(Weighter[DescentState]):
     def n_members(self, state: DescentState) -> int:
         """How many members the state is about."""
         return len(state.counts)
+
+    def least_bytes(self, n_members: int) -> int:
+        """The size of the weights."""
+        return 8 * n_members * self.n_parameters
+
+    def check_state(self, state: DescentState) -> None:
+        """Refuse weights below the floor and negative counts."""
+        from bayesvote.weighting._gradient_kernels import FLOOR
+
+        all_finite(state)
+        require(not np.any(state.weights < min(FLOOR, self._start.min())), "weights must be above 0")
+        require(not np.any(state.counts < 0) and not np.any(state.counts % 1), "counts must be whole numbers")
 
     def mean(self, state: DescentState) -> Array:
         """Weights of the members."""
