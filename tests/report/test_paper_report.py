@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from bayesvote.experiments import read, reproduce
+from bayesvote.experiments.comparisons import comparisons
+from bayesvote.experiments.summary import blocks
 from bayesvote.report import Cell, Chart, Facts, Report, Section, Series, Table, Text, render, render_markdown, write
 from bayesvote.report.blocks import Charts
 from bayesvote.report.paper import paper_report
@@ -50,6 +52,27 @@ def test_there_is_a_section_for_everything(results: Path) -> None:
     page = render(report)
     assert "The paper, reproduced" in page
     assert page == render(paper_report(results))
+
+
+def test_comparisons_come_first(results: Path) -> None:
+    first = paper_report(results).sections[0]
+    assert first.title == "What the tables say"
+    expected = comparisons(blocks(read(results)))
+    assert len(expected) == 5
+    for block, compared in zip(first.blocks, expected, strict=True):
+        assert isinstance(block, Table)
+        assert block.caption == compared.title
+        assert [[cell.text for cell in row] for row in block.cells] == [list(row) for row in compared.rows]
+        assert block.note == compared.note
+
+
+def test_no_lead_says_that_all_is_the_same_for_all(results: Path) -> None:
+    leads = {section.title.partition(".")[0]: section.lead for section in paper_report(results).sections}
+    assert "boosters' see all" in leads["Table 3"]
+    assert "in hindsight" in leads["Table 1"]
+    assert "in hindsight" in leads["Table 6"]
+    assert "see all features" in leads["Settings"]
+    assert "slow to reach" in leads["Figure 4"]
 
 
 def test_results_must_be_there(tmp_path: Path) -> None:
