@@ -37,7 +37,7 @@ def test_counts_against_the_papers_figures() -> None:
         assert written["ours", names[name]] == f"{ours} of 40"
         assert written["the paper's", names[name]] == f"{papers} of 40"
     said = re.search(
-        r"in (\d+) of 40 cells.*?in (\d+), with.*?are in (\d+)\..*?it is (\d+) and (\d+)\.", README, re.DOTALL
+        r"in (\d+) of 40 cells.*?in (\d+), with.*?reach (\d+).*?it is (\d+) and (\d+)\.", README, re.DOTALL
     )
     assert said
     cells = [("ours", "GammaRate (11)"), ("ours", "JointGaussian"), ("ours", "uniform voting")]

@@ -100,7 +100,7 @@ def test_aims_are_counted_cell_by_cell() -> None:
     ]
     tuned, at_step_1, gamma, joint, ratio, default = claims(blocks(results))
     assert not tuned.reached
-    assert tuned.found.startswith("in 3 of 4 blocks: ")
+    assert tuned.found.startswith("3 of 4 blocks: ")
     assert "(SAG, best step)" in tuned.found
     assert "best step" in tuned.what
     assert at_step_1.reached

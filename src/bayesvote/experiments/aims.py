@@ -79,4 +79,4 @@ def _least(blocks: dict[str, list[Row]], baselines: Sequence[str], given: str) -
         parts.append(f"{members.replace('_', ' ')} {ours:.4f} against {means[rival]:.4f} ({rival})")
         reached.append(ours <= means[rival])
     what = f"GammaRate's mean error over the sets at or below every weighting baseline of tables 1 and 2: {given}"
-    return Claim(what, f"in {sum(reached)} of {len(reached)} blocks: {'; '.join(parts)}", all(reached))
+    return Claim(what, f"{sum(reached)} of {len(reached)} blocks: {'; '.join(parts)}", all(reached))

@@ -220,7 +220,7 @@ def _default(tables: Tables) -> Comparison:
             rows.append((label, f"{mean(block.rows, name):.4f}", reached, _listed(above, block.rows)))
     return Comparison(
         "Table 6: the default classifier beside the best of 32 configurations of others",
-        ("", "mean error", "at or below the best other", "above it on"),
+        ("classifier", "mean error", "at or below the best other", "above it on"),
         rows,
         "One configuration on every set against the least of 32 on each. Configurations of others that were too slow "
         "for a set are not among its 32.",

@@ -91,7 +91,11 @@ def paper_report(path: str | os.PathLike[str]) -> Report:
         rows = [[aim.what, aim.found, "yes" if aim.reached else "no"] for aim in aims]
         sections.append(Section("What was aimed at", [Table("Aims and results", ["aim", "result", "reached"], rows)]))
     for experiment, facts in EXPERIMENTS.items():
-        lines = [line for line in results if line["experiment"] == experiment]
+        # Jobs end in any order; sums of floats and the order of the charts would follow it.
+        lines = sorted(
+            (line for line in results if line["experiment"] == experiment),
+            key=lambda line: (facts.sets.index(line["dataset"]), facts.members.index(line["members"]), line["trial"]),
+        )
         if not lines:
             continue
         blocks: list[Part] = [_table(block) for block in tables if block.experiment == experiment]
