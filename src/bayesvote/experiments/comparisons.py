@@ -100,8 +100,9 @@ def _reaching(tables: Tables) -> Comparison:
         "Cells of tables 1 to 4 at or below the paper's figure for (11)",
         ("members", "weights", "table 1", "table 2", "table 3", "table 4", "all"),
         rows,
-        "The paper's figure is always that of its own members weighed by (11). What uniform voting and a single "
-        "classifier reach is owed to the members, not to learned weights.",
+        "The paper's figure is always that of its own members weighed by (11). Members called the paper's are of the "
+        "kind it names; how it made them is not known. What uniform voting and a single classifier reach is owed to "
+        "the members, not to learned weights.",
     )
 
 
