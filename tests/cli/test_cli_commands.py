@@ -311,8 +311,14 @@ def test_reproduce_shows_what_it_found(cli: Cli, tmp_path: Path) -> None:
     assert shown.code == 0, shown.err
     assert max(map(len, shown.out.splitlines())) <= 80
     assert "0.239" in shown.out  # the paper's figure
-    assert "Table 3. Online Perceptrons" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Table 3. Online Perceptrons" in page
     said = json.loads(cli(*ask, "--json").out)
+    assert len(said["comparisons"]) == 4
+    for compared in said["comparisons"]:
+        assert compared["title"] in shown.out
+        assert compared["title"].replace("'", "&#39;") in page
+        assert all(len(row) == len(compared["header"]) for row in compared["rows"])
     assert said["written"] == [str(tmp_path / "results.jsonl")]
     assert [(part["table"], part["members"]) for part in said["tables"]] == [
         ("table1", "perceptron"),

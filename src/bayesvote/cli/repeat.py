@@ -11,7 +11,9 @@ from bayesvote._checks import one_of
 from bayesvote.cli import show
 from bayesvote.experiments import DEFAULT, EXPERIMENTS, read
 from bayesvote.experiments import reproduce as run
-from bayesvote.experiments.summary import Block, Entry, blocks, claims
+from bayesvote.experiments.aims import claims
+from bayesvote.experiments.comparisons import Comparison, comparisons
+from bayesvote.experiments.summary import Block, Entry, blocks
 
 SHORT = {
     "AveragedSGD": "SGD avg.",
@@ -58,7 +60,7 @@ def reproduce(
 
         write(paper_report(records), report)
     tables_found = blocks(read(records))
-    found = claims(tables_found)
+    compared, found = comparisons(tables_found), claims(tables_found)
     written = [str(path) for path in (records, report) if path is not None]
     if as_json:
         means = [
@@ -69,10 +71,13 @@ def reproduce(
             }
             for block in tables_found
         ]
-        show.as_json({"written": written, "tables": means, "aims": [claim._asdict() for claim in found]})
+        said = {"comparisons": [one._asdict() for one in compared], "aims": [claim._asdict() for claim in found]}
+        show.as_json({"written": written, "tables": means, **said})
         return
     for block in tables_found:
         show.console().print(_table(block))
+    for one in compared:
+        show.console().print(_comparison(one))
     for claim in found:
         show.console().print(f"\n{'Reached' if claim.reached else 'Not reached'}: {claim.what}. {claim.found}.")
     show.note(f"Wrote {' and '.join(written)}.")
@@ -92,6 +97,20 @@ def _table(block: Block) -> Table:
         cells = [_cell(row.entries[name]) for name in names]
         published = next((cell.published for name in ("GammaRate", "default") if (cell := row.entries.get(name))), None)
         table.add_row(row.dataset, *cells, "" if published is None else f"{published:.3f}")
+    return table
+
+
+def _comparison(compared: Comparison) -> Table:
+    """Counts, means and names; what is the same as in the row above is left out."""
+    table = Table(
+        title=f"\n{compared.title}", title_justify="left", caption=compared.note, caption_justify="left", box=None
+    )
+    for name in compared.header:
+        table.add_column(name, vertical="top")
+    above = ""
+    for first, *others in compared.rows:
+        table.add_row(first if first != above else "", *others)
+        above = first
     return table
 
 

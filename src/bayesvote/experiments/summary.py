@@ -52,6 +52,13 @@ class Entry(NamedTuple):
     tied: bool
     published: float | None
 
+    def reaches(self, published: float | None) -> bool:
+        """Whether the mean is at or below a published figure, rounded as that is printed."""
+        if published is None:
+            return False
+        digits = len(f"{published}".partition(".")[2])
+        return round(self.mean, max(digits, 3)) <= published
+
 
 class Row(NamedTuple):
     """A data set's errors by method."""
@@ -154,65 +161,3 @@ def _chance(differences: Array) -> float:
     if np.ptp(differences) < 1e-12:  # equal but for rounding
         return float(abs(differences[0]) < 1e-12)
     return float(ttest_1samp(differences, 0.0).pvalue)
-
-
-class Claim(NamedTuple):
-    """Something that was aimed at, and what the results say."""
-
-    what: str
-    found: str
-    reached: bool
-
-
-def claims(found: Sequence[Block]) -> list[Claim]:
-    """What was aimed at in tables 1 to 4 and 6; only if all that it is about was run."""
-    tables = {(block.experiment, block.members): block for block in found}
-    answers = []
-    if all((table, members) in tables for table in ("table1", "table2") for members in EXPERIMENTS[table].members):
-        answers.append(_least(tables))
-    ours = {table: EXPERIMENTS[table].members[1] for table in ("table1", "table2", "table3", "table4")}
-    rows = {table: tables[table, members].rows for table, members in ours.items() if (table, members) in tables}
-    if sum(map(len, rows.values())) == 40:
-        for method, aim in (("GammaRate", 30), ("JointGaussian", 36)):
-            reached = sum(
-                _reaches(row.entries[method], row.entries["GammaRate"]) for table in rows.values() for row in table
-            )
-            what = f"{method} with our members at or below the paper's figure in at least {aim} of 40 cells"
-            answers.append(Claim(what, f"{reached} of 40", reached >= aim))
-        ratio = np.mean(
-            [row.entries["JointGaussian"].mean / row.entries["Voting"].mean for row in rows["table3"] + rows["table4"]]
-        )
-        what = "JointGaussian's error at most 0.88 times that of voting, mean over tables 3 and 4 with our members"
-        answers.append(Claim(what, f"{ratio:.3f}", bool(ratio <= 0.88)))
-    default = tables.get(("table6", "default"))
-    if default and len(default.rows) == len(PEERS):
-        reached = sum(_reaches(row.entries["default"], row.entries["default"]) for row in default.rows)
-        what = "The default classifier at or below the best of 32 configurations of others on at least 8 of 13 sets"
-        answers.append(Claim(what, f"{reached} of 13", reached >= 8))
-    return answers
-
-
-def _least(tables: Mapping[tuple[str, str], Block]) -> Claim:
-    """GammaRate against the weighting baselines of tables 1 and 2, each at its default."""
-    parts, reached = [], True
-    for table in ("table1", "table2"):
-        for members in EXPERIMENTS[table].members:
-            rows = tables[table, members].rows
-            means = {
-                name: float(np.mean([row.entries[name].mean for row in rows]))
-                for name in ("Voting", "SGD", "AveragedSGD", "SAG", "GammaRate")
-            }
-            ours = means.pop("GammaRate")
-            rival = min(means, key=means.__getitem__)
-            parts.append(f"{members.replace('_', ' ')} {ours:.4f} against {means[rival]:.4f} ({rival})")
-            reached = reached and ours <= means[rival]
-    what = "GammaRate's mean error over the sets at or below every weighting baseline of tables 1 and 2"
-    return Claim(what, "; ".join(parts), reached)
-
-
-def _reaches(entry: Entry, of: Entry) -> bool:
-    """Whether a mean is at or below the figure published of another, rounded as that is printed."""
-    if of.published is None:
-        return False
-    digits = len(f"{of.published}".partition(".")[2])
-    return round(entry.mean, max(digits, 3)) <= of.published
