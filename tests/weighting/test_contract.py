@@ -27,6 +27,7 @@ from bayesvote.weighting import (
     Voting,
     Weighter,
 )
+from bayesvote.weighting import WEIGHTERS as KINDS
 
 
 def rate_loss(weight: Array, g: Array) -> Array:
@@ -53,6 +54,12 @@ WEIGHTERS: list[Weighter[Any]] = [
     SAG(step=10.0, horizon=2000),
     SeparableSGD(rate_loss, step=30.0),
 ]
+
+
+def test_every_kind_goes_through_these_tests() -> None:
+    assert {type(weighter) for weighter in WEIGHTERS} == set(KINDS.values())
+
+
 REMEMBERING = [w for w in POSTERIORS if getattr(w, "forgetting", 1.0) == 1]
 
 

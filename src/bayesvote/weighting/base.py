@@ -229,8 +229,8 @@ class Additive(Posterior[SumState]):
     def check_state(self, state: SumState) -> None:
         """Refuse counts below 0, and carries that no rounding leaves."""
         all_finite(state)
-        slack = 1e-6 * (1 + np.abs(state.total).max())
-        require(not np.any(state.value[0] < -slack), "counts must be at least 0")
+        slack = 1e-6 * (1 + np.abs(state.total).max(axis=1, keepdims=True))
+        require(not np.any(state.value[0] < -slack[0]), "counts must be at least 0")
         require(not np.any(np.abs(state.carry) > slack), "carry must be small beside total")
 
     def effective_samples(self, state: SumState) -> Array:

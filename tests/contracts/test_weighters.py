@@ -1,0 +1,79 @@
+"""What every weighter promises of its state: it is saved whole, and a file's is checked whole."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesvote.losses import LossScale
+from bayesvote.weighting import SAG, WEIGHTERS, GammaRate, NumericalPosterior, SeparableSGD, Weighter
+from contracts.toys import FollowTheBest
+
+
+def rate_loss(weight: Any, g: Any) -> Any:
+    return 0.1 * weight * g - np.log(weight)
+
+
+def made(kind: type[Any]) -> Weighter[Any]:
+    """Make a weighter of a kind; most need no parameters."""
+    special: dict[Any, Weighter[Any]] = {
+        SAG: SAG(horizon=500),
+        NumericalPosterior: NumericalPosterior(rate_loss, lambda weight: weight),
+        SeparableSGD: SeparableSGD(rate_loss),
+    }
+    weighter: Weighter[Any] = special[kind] if kind in special else kind()
+    return weighter
+
+
+every = pytest.mark.parametrize("weighter", [*map(made, WEIGHTERS.values()), FollowTheBest()], ids=lambda w: w.who)
+
+
+def learned(weighter: Weighter[Any]) -> Any:
+    g = np.random.default_rng(0).uniform(0.01, 1.0, (40, 3))
+    return weighter.update(weighter.init(3), g)
+
+
+@every
+def test_states_come_back_whole(weighter: Weighter[Any]) -> None:
+    state = learned(weighter)
+    arrays = weighter.arrays(state)
+    again = weighter.restored(3, weighter.version, {name: array.copy() for name, array in arrays.items()}, room=10**9)
+    for a, b in zip(again, state, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert isinstance(weighter.loss_scale, LossScale)
+    total = sum(array.nbytes for array in arrays.values())
+    assert 0 < weighter.least_bytes(3) <= total
+
+
+@every
+def test_a_state_of_another_size_type_or_version_is_refused(weighter: Weighter[Any]) -> None:
+    arrays = weighter.arrays(learned(weighter))
+    name = next(iter(arrays))
+    for wrong in (
+        {**arrays, name: arrays[name].astype(np.float32)},
+        {**arrays, name: np.concatenate([arrays[name], arrays[name]])},
+        {**arrays, "more": arrays[name]},
+        {key: array for key, array in arrays.items() if key != name},
+    ):
+        with pytest.raises(ValueError, match=r"instead of|arrays"):
+            weighter.restored(3, weighter.version, wrong, room=10**9)
+    with pytest.raises(ValueError, match="version 99"):
+        weighter.restored(3, 99, arrays, room=10**9)
+    with pytest.raises(ValueError, match="in a file of 7"):
+        weighter.restored(3, weighter.version, arrays, room=7)
+
+
+@every
+def test_flipped_signs_and_numbers_that_are_none_are_refused(weighter: Weighter[Any]) -> None:
+    arrays = weighter.arrays(learned(weighter))
+    for name, array in arrays.items():
+        for changed in (-array - 1, np.full_like(array, np.nan) if array.dtype.kind == "f" else array - 10**6):
+            with pytest.raises(ValueError, match="must"):
+                weighter.restored(3, weighter.version, {**arrays, name: changed}, room=10**9)
+
+
+def test_a_state_that_was_forged_to_invert_decisions_is_refused() -> None:
+    weighter = GammaRate()
+    state = learned(weighter)
+    with pytest.raises(ValueError, match="at least 0"):
+        weighter.check_state(state._replace(total=np.stack([state.total[0], -state.total[1]])))
