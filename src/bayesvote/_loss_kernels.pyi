@@ -1,0 +1,3 @@
+from bayesvote._checks import Array
+
+def two_classes(kind: int, scores: Array, out: Array) -> None: ...
