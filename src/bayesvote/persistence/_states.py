@@ -92,8 +92,9 @@ def check_state(part: Any, state: Any) -> None:
             _require(who, np.array_equal(np.sort(order), np.tile(np.arange(d), (len(order), 1))), "order is none")
             _require(who, _within(n_continuous, 0, d + 1), "n_continuous is out of range")
             _require(who, not np.any(book < 0) and not np.any(seen < 0), "book and seen must be at least 0")
-        case JointState(rows=rows):
+        case JointState(rows=rows, behind=behind):
             _require(who, _within(rows, 0, part._refresh_every), "rows is out of range")
+            _require(who, _within(behind, 0, part._refresh_every), "behind is out of range")
         case _ if isinstance(part, SAG):
             _require(who, _within(state.fields[3], 0, part.horizon + 1), "the rows must be within the horizon")
 

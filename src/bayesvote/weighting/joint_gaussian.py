@@ -25,11 +25,13 @@ class JointState(NamedTuple):
     Of the products and of the covariances only the lower triangles count.
 
     ``sums`` has three rows: the total at the last refresh, what rounding took from it, and the sums since;
-    ``rows`` counts the rows since. The posteriors, one per prior precision: covariance, mean, log of the evidence.
+    ``rows`` counts the rows since. The posteriors, one per prior precision: covariance, mean, log of the evidence. One
+    whose share of the evidence does not count rests: it is ``behind`` by so many rows, and its evidence is a bound.
     """
 
     sums: Array
     rows: NDArray[np.int64]
+    behind: NDArray[np.int64]
     covariances: Array
     means: Array
     evidence: Array
@@ -108,25 +110,15 @@ class JointGaussian(Posterior[JointState]):
 
     def _refreshed(self, sums: Array) -> JointState:
         """Posteriors anew from the sums, by Cholesky."""
-        from bayesvote.weighting._joint_kernels import invert
+        from bayesvote.weighting._joint_kernels import solve
 
-        value = sums[0] + sums[1]
+        value, p = sums[0] + sums[1], self._precisions
         m = int(np.sqrt(len(value) - 0.75))  # len = 1 + m + m**2
-        cross, lower = value[1 : 1 + m], value[1 + m :].reshape(m, m)
-        gram = _symmetric(lower)
-        p = self._precisions
         covariances, means, evidence = np.empty((len(p), m, m)), np.empty((len(p), m)), np.empty(len(p))
-        # Deviations from the uniform prior mean 1/m; the misfit is the sum of squared errors of the uniform vote.
-        shift = self.theta * (cross - gram.sum(axis=1) / m)
-        misfit = self.theta * (value[0] - 2 * cross.sum() / m + gram.sum() / m**2)
-        for k, prior in enumerate(p):
-            log_det = invert(prior * np.eye(m) + self.theta * gram, covariances[k])
-            deviation = _symmetric(covariances[k]) @ shift
-            means[k] = 1 / m + deviation
-            # log of the Gaussian integral, less what all precisions share.
-            evidence[k] = 0.5 * (shift @ deviation - log_det + m * np.log(prior) - misfit)
+        solve(value, self.theta, p, covariances, means, evidence)
         sums = np.stack((sums[0], sums[1], np.zeros_like(value)))
-        return JointState(sums, np.array(0, dtype=np.int64), covariances, means, evidence)
+        since = np.array(0, dtype=np.int64), np.zeros(len(p), dtype=np.int64)
+        return JointState(sums, *since, covariances, means, evidence)
 
     def _update(self, state: JointState, g: Array, w: Array) -> JointState:
         return self._learn(state, g[:, None], g, w)[1]
@@ -148,26 +140,15 @@ class JointGaussian(Posterior[JointState]):
         from bayesvote.weighting._joint_kernels import stream
 
         out, start = np.empty(G.shape[:2]), 0
-        sums, rows_since, covariances, means, evidence = state
-        state = JointState(sums.copy(), rows_since.copy(), covariances.copy(), means.copy(), evidence.copy())
+        state = JointState._make(field.copy() for field in state)
+        precisions = self._precisions
         while start < len(G):
             # Blocks end at fixed counts of learned rows, so that chunks change nothing.
             left = self._refresh_every - int(state.rows)
             learned = np.flatnonzero(w[start:] != 0)
             stop = start + int(learned[left - 1]) + 1 if len(learned) >= left else len(G)
             rows = slice(start, stop)
-            stream(
-                G[rows],
-                truth[rows],
-                w[rows],
-                self.theta,
-                self.forgetting,
-                state.sums[2],
-                state.covariances,
-                state.means,
-                state.evidence,
-                out[rows],
-            )
+            stream(G[rows], truth[rows], w[rows], self.theta, self.forgetting, precisions, state, out[rows])
             state.rows[()] += np.count_nonzero(w[rows])
             if state.rows == self._refresh_every:
                 state = self._refreshed(self._sums(state))
