@@ -19,7 +19,7 @@ static unsigned long long enabled_state(void) {
     return (unsigned long long)high << 32 | low;
 }
 
-/* What -march=x86-64-v3 may use. Asked of the processor itself, since not every compiler that can build this comes
+/* What the build for x86-64-v3 may use. Asked of the processor itself, since not every compiler that can build this comes
  * with what __builtin_cpu_supports needs at run time. */
 static int has_v3(void) {
     unsigned a, b, c, d;

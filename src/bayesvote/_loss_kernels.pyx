@@ -4,7 +4,19 @@ cimport numpy as cnp
 
 from bayesvote._arrays cimport dim, doubles, own_doubles
 
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__AVX2__)
+    #define BUILD_NAME "x86-64-v3"
+    #else
+    #define BUILD_NAME "baseline"
+    #endif
+    """
+    const char *BUILD_NAME
+
 cnp.import_array()
+
+BUILD = BUILD_NAME.decode()  # of all kernels; see src/select_build.c
 
 
 def two_classes(int kind, scores, out):
