@@ -1,17 +1,30 @@
 # `make` alone lists the targets; each one sets up what it needs, in .venv, and nothing outside the checkout.
 PYTHON ?= python3.11
 BIN := .venv/bin
+# Tools of .venv come first: an editable install builds with those it finds.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test check format bench accuracy peers clean
+.PHONY: help demo reproduce test check format bench accuracy peers wheel test-wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-.venv/ready: pyproject.toml
+# Kernels are compiled here, and again on import when their sources change, by the system's C compiler or, where there is
+# none, by that of the ziglang package.
+ZIG := $(CURDIR)/$(BIN)/python -m ziglang
+
+.venv/ready: pyproject.toml meson.build src/meson.build
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --group build
+	@for compiler in $$CC cc gcc clang; do command -v $$compiler >/dev/null && found=$$compiler && break; done; \
+	if [ -z "$$found" ]; then \
+	  echo "No C compiler found: installing ziglang, which is one, into .venv."; \
+	  $(BIN)/python -m pip install --quiet 'ziglang>=0.13' || exit 1; \
+	  export CC="$(ZIG) cc -mcpu=baseline" AR="$(ZIG) ar"; \
+	fi; \
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable . --group dev
 	@touch $@
 
 demo: .venv/ready  ## the paper's tables 1 and 2 on embedded data, and a report
@@ -27,7 +40,7 @@ check: .venv/ready  ## lint, format, types, import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/python tools/import_layers.py
 
 format: .venv/ready  ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
@@ -43,5 +56,12 @@ accuracy: .venv/ready  ## error beside other libraries, some twenty minutes
 peers: .venv/ready  ## error of the 32 configurations that table 6 names, over an hour; ARGS="--sets heart"
 	$(BIN)/python benchmarks/table6.py $(ARGS)
 
+wheel: .venv/ready  ## sdist and wheel, in dist
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+test-wheel: wheel  ## the README's first example from the wheel, in an empty environment without a compiler
+	$(BIN)/python tools/try_wheel.py
+
 clean:  ## remove what the other targets made
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -149,7 +149,6 @@ def _dense(who: str, X: Any) -> Rows:
             f"{who}: X must be two-dimensional, rows by features, got shape {given.shape}. "
             "Reshape a single row with X.reshape(1, -1)."
         )
-    # Writeable, too: Numba would compile anew for arrays that are not.
     if given.dtype != np.float64 or not given.flags.carray:
         given = np.array(given, dtype=np.float64, order="C")
     n, width = given.shape
@@ -210,8 +209,8 @@ def _has_nan(who: str, values: Array) -> bool:
 
 
 def n_threads() -> int:
-    """How many threads may be used: NUMBA_NUM_THREADS, or the cores this process may run on."""
-    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    """How many threads may be used: BAYESVOTE_THREADS, or the cores this process may run on."""
+    given = os.environ.get("BAYESVOTE_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -220,8 +219,8 @@ def n_threads() -> int:
 def share_out(work: Callable[[int, int], None], n_items: int, block: int = 1, *, worth: bool = True) -> None:
     """Run ``work(first, last)`` over the items, on all cores if it is worth it, in shares that are whole blocks.
 
-    Plain threads around kernels without the interpreter lock: unlike Numba's own threads they can be used
-    from several threads at once and after a fork. The shares must not change the results.
+    Plain threads around kernels without the interpreter lock can be used from several threads at once and after a fork.
+    The shares must not change the results.
     """
     n_blocks = -(-n_items // block)
     n_shares = min(n_threads(), n_blocks) if worth else 1

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 def versions() -> dict[str, str]:
     """Versions of what takes part in a run, as far as it is installed."""
     found = {"Python": platform.python_version()}
-    for name in ("bayesvote", "numpy", "scipy", "numba", "scikit-learn"):
+    for name in ("bayesvote", "numpy", "scipy", "scikit-learn"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

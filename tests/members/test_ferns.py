@@ -123,7 +123,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch, n_classes: int) 
     X, y, w = stream(5, 3000, n_classes=n_classes, missing=0.01)
     results = []
     for threads in ("1", "2", "3"):
-        monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+        monkeypatch.setenv("BAYESVOTE_THREADS", threads)
         bank = FernBank(37, depth=5).start(5, n_classes, rng=0)
         results.append((bank.scores_then_learn(X, y, w), bank))
     for scores, bank in results[1:]:

@@ -168,3 +168,43 @@ def test_what_the_fading_prior_does_to_the_weights(factor: float, m: int) -> Non
     exact = whole.update(whole.init(m), g, factor ** np.arange(n - 1.0, -1, -1))
     off = np.abs(fading.mean(fading.update(fading.init(m), g)) - whole.mean(exact)) / np.sqrt(whole.variance(exact))
     assert 0.001 < off.max() < 0.06
+
+
+def direct(weighter: JointGaussian, g: Array) -> Array:
+    """Weights of all rows at once, without rank-one updates and without leaving any posterior out."""
+    x, m = 1 - 2 * g, g.shape[1]
+    means, evidence = [], []
+    for precision in np.atleast_1d(np.asarray(weighter.precision, dtype=np.float64)):
+        inverse = precision * np.eye(m) + weighter.theta * x.T @ x
+        shift = weighter.theta * x.T @ (1 - x.mean(axis=1))
+        deviation = np.linalg.solve(inverse, shift)
+        means.append(1 / m + deviation)
+        misfit = weighter.theta * np.sum((1 - x.mean(axis=1)) ** 2)
+        log_det = np.linalg.slogdet(inverse)[1]
+        evidence.append(0.5 * (shift @ deviation - log_det + m * np.log(precision) - misfit))
+    return np.asarray(softmax(evidence) @ np.array(means))
+
+
+@pytest.mark.parametrize("m", [30, 43])
+def test_posteriors_at_rest_wake_when_they_count(m: int) -> None:
+    """Members that are all good, until only one is: the posteriors free to trust it rest, then wake."""
+    rng = np.random.default_rng(2)
+    alike = np.clip(0.2 * rng.standard_normal((1400, m)), 0, 1)
+    apart = np.clip(0.5 + 0.3 * rng.standard_normal((900, m)), 0, 1)
+    apart[:, 0] = 0.0
+    g = np.concatenate((alike, apart))
+    weighter = JointGaussian((1.0, 1e3, 1e5, 1e7))
+    state, rested, woken = weighter.init(m), False, False
+    for t in range(0, len(g), 50):
+        before = state.behind > 0
+        state = weighter.update(state, g[t : t + 50])
+        rested, woken = rested or bool(np.any(state.behind)), woken or bool(np.any(before & (state.behind == 0)))
+        assert weighter.mean(state) == pytest.approx(direct(weighter, g[: t + 50]), abs=1e-10)
+    assert rested
+    assert woken
+    for size in (1, 700, len(g)):
+        other = weighter.init(m)
+        for t in range(0, len(g), size):
+            other = weighter.update(other, g[t : t + size])
+        for one, two in zip(state, other, strict=True):
+            np.testing.assert_array_equal(one, two)

@@ -154,19 +154,7 @@ def _boost(rule: Rule, state: BoosterState, rows: Rows, label: Labels, weight: A
 
     def work(of: BoosterState, first_member: int, first: int, last: int) -> None:
         x, at = rows.part(first, last), slice(first, last)
-        run(
-            *rule[:-1],
-            first_member,
-            of,
-            x.values,
-            x.columns,
-            x.starts,
-            x.sparse,
-            label[at],
-            weight[at],
-            carry[at],
-            votes[at],
-        )
+        run(rule._replace(first=first_member), of, x, label[at], weight[at], carry[at], votes[at])
 
     half = rule.n_members // 2 // GROUP * GROUP
     worth = rows.n >= 2 * _BLOCK and np.any(weight)  # without weight nothing is learned, nor may be written

@@ -199,25 +199,7 @@ class FernBank(Bank[FernState]):
         from bayesvote.members._fern_kernels import GROUP, answer
 
         def work(first: int, last: int) -> None:
-            answer(
-                rows.values,
-                rows.columns,
-                rows.starts,
-                not rows.sparse,
-                state.slot_of,
-                state.slots,
-                state.thresholds,
-                state.counts,
-                float(self.smoothing),
-                y,
-                w,
-                learn,
-                top,
-                end,
-                out,
-                first,
-                last,
-            )
+            answer(rows, y, w, learn, state, float(self.smoothing), top, end, first, last, out)
 
         share_out(work, self.n_members, block=GROUP, worth=(end - top) * self.n_members >= _WORTH_SHARING)
 
@@ -246,23 +228,9 @@ class FernBank(Bank[FernState]):
         n_found = np.empty(rows.shape[1], dtype=np.intp)
         cuts(np.sort(values, axis=1), found, n_found)
         features = np.empty_like(state.slots)
-        n_classes = state.counts.shape[2]
 
         def work(first: int, last: int) -> None:
-            choose(
-                values,
-                y,
-                w,
-                state.candidates,
-                state.places,
-                found,
-                n_found,
-                n_classes,
-                features,
-                state.thresholds,
-                first,
-                last,
-            )
+            choose(values, y, w, found, n_found, state, features, first, last)
 
         share_out(work, self.n_members, worth=n * state.slots.size >= _WORTH_SHARING)
         used, slots = np.unique(features, return_inverse=True)

@@ -186,11 +186,11 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         n, d = X.shape
         prior = np.empty((len(out), n))
         ratio = np.empty((len(out), n, d))
-        given = (X, y, weight, *state[2:], self.gaussian_smoothing, self.bernoulli_smoothing)
+        given = (X, y, weight, state, self.gaussian_smoothing, self.bernoulli_smoothing)
         worth = X.size > _WORTH_SHARING
         share_out(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, _FEATURES, worth=worth)
         share_out(
-            lambda top, end: add_up(X, has_nan, prior, ratio, state.features, state.mask, top, end, out),
+            lambda top, end: add_up(X, has_nan, prior, ratio, state, top, end, out),
             n,
             BLOCK,
             worth=worth,

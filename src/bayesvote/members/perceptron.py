@@ -137,22 +137,22 @@ class PerceptronBank(Bank[PerceptronState]):
             rows = _without_zeros(rows)
         values = np.nan_to_num(rows.values, nan=0.0) if rows.has_nan else rows.values
         dense = rows.dense is not None
-        given = (rows.values, values, rows.columns, rows.starts, dense, rows.has_nan, y, weight)
+        given = (rows, values, y, weight, state)
         some = max(_NEAREST // (rows.width * (2 if len(state.past_weights) else 1)), _FEW) // per * per
         block = max(some, per) if dense else n_scores
 
         def learn(lo: int, hi: int) -> None:
             for a in range(lo, hi, block):
-                run_some(*given, *state, a, min(a + block, hi), out)
+                run_some(*given, a, min(a + block, hi), out)
 
         if len(values) * n_scores < _WORTH_SHARING:
-            run(*given, *state, 0, n, out, 0)
+            run(*given, 0, n, out)
         elif len(y):
             share_out(learn, n_scores, per)
         elif dense and not rows.has_nan:
-            share_out(lambda top, end: score_dense(values, state.features, *state[2:], top, end, out), n, BLOCK)
+            share_out(lambda top, end: score_dense(values, state, top, end, out), n, BLOCK)
         else:
-            share_out(lambda top, end: run(*given, *state, top, end, out, 0), n)
+            share_out(lambda top, end: run(*given, top, end, out), n)
         return out if per == 1 else out.reshape(n, self.n_members, per)
 
 

@@ -26,7 +26,7 @@ class _Integrated(NamedTuple):
         """Density of log(shape) of the given members at points v (members, points) relative to their modes."""
         from bayesvote.weighting._shape_kernels import densities
 
-        out, at = np.empty_like(v), member.astype(np.intp)
+        out, at = np.empty(v.shape), member.astype(np.intp)
         densities(self.parameters[at], self.frames[at], self.coefficients[at], v, out)
         return out
 

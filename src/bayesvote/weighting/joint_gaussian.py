@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
-from bayesvote._parts import all_finite, require
+from bayesvote._parts import Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Posterior
 
@@ -27,11 +27,13 @@ class JointState(NamedTuple):
     Of the products and of the covariances only the lower triangles count.
 
     ``sums`` has three rows: the total at the last refresh, what rounding took from it, and the sums since;
-    ``rows`` counts the rows since. The posteriors, one per prior precision: covariance, mean, log of the evidence.
+    ``rows`` counts the rows since. The posteriors, one per prior precision: covariance, mean, log of the evidence. One
+    whose share of the evidence does not count rests: it is ``behind`` by so many rows, and its evidence is a bound.
     """
 
     sums: Array
     rows: NDArray[np.int64]
+    behind: NDArray[np.int64]
     covariances: Array
     means: Array
     evidence: Array
@@ -68,6 +70,7 @@ class JointGaussian(Posterior[JointState]):
     array([0.53, 0.47])
     """
 
+    version = 2
     needs_bounded = True
     loss_scale = LossScale.SHARE
 
@@ -113,6 +116,8 @@ class JointGaussian(Posterior[JointState]):
         """Refuse posteriors that do not follow from the sums, and sums of no margins in [-1, 1]."""
         all_finite(state)
         require(0 <= int(state.rows) < self._refresh_every, f"rows must be from 0 to {self._refresh_every - 1}")
+        require(within(state.behind, 0, int(state.rows)), "behind must be from 0 to rows")
+        require(bool(np.any(state.behind == 0)), "one posterior must not be behind")
         sums, m = self._sums(state).sum(axis=0), self.n_members(state)
         most = sums[0] * (1 + 1e-9) + 1e-9
         require(bool(np.all(np.abs(sums[1 : 1 + m]) <= most)), "sums of margins must not exceed the count")
@@ -127,11 +132,17 @@ class JointGaussian(Posterior[JointState]):
                 raise ValueError("covariances must be positive definite") from None
             # Between refreshes rounding differs a little, and with forgetting the prior fades by up to a tenth.
             slack = 1e-6 if self.forgetting == 1 else 0.2
-            again = self._refreshed(self._sums(state))
+            again, awake = self._refreshed(self._sums(state)), state.behind == 0
             for name in ("covariances", "means", "evidence"):
-                given, found = np.tril(getattr(state, name)), np.tril(getattr(again, name))
+                given, found = (np.tril(getattr(one, name)[awake]) for one in (state, again))
                 near = np.abs(given - found) <= slack * (1 + np.abs(found).max())
                 require(bool(np.all(near)), f"{name} must follow from the sums")
+
+    def upgraded(self, version: int, arrays: Arrays) -> Arrays:
+        """In version 1 no posterior was ever behind."""
+        if version != 1 or "behind" in arrays:
+            return super().upgraded(version, arrays)
+        return {**arrays, "behind": np.zeros(len(self._precisions), dtype=np.int64)}
 
     def _sums(self, state: JointState) -> Array:
         """Total and carry, (2, sums), with all that is recent in it."""
@@ -143,25 +154,15 @@ class JointGaussian(Posterior[JointState]):
 
     def _refreshed(self, sums: Array) -> JointState:
         """Posteriors anew from the sums, by Cholesky."""
-        from bayesvote.weighting._joint_kernels import invert
+        from bayesvote.weighting._joint_kernels import solve
 
-        value = sums[0] + sums[1]
+        value, p = sums[0] + sums[1], self._precisions
         m = int(np.sqrt(len(value) - 0.75))  # len = 1 + m + m**2
-        cross, lower = value[1 : 1 + m], value[1 + m :].reshape(m, m)
-        gram = _symmetric(lower)
-        p = self._precisions
         covariances, means, evidence = np.empty((len(p), m, m)), np.empty((len(p), m)), np.empty(len(p))
-        # Deviations from the uniform prior mean 1/m; the misfit is the sum of squared errors of the uniform vote.
-        shift = self.theta * (cross - gram.sum(axis=1) / m)
-        misfit = self.theta * (value[0] - 2 * cross.sum() / m + gram.sum() / m**2)
-        for k, prior in enumerate(p):
-            log_det = invert(prior * np.eye(m) + self.theta * gram, covariances[k])
-            deviation = _symmetric(covariances[k]) @ shift
-            means[k] = 1 / m + deviation
-            # log of the Gaussian integral, less what all precisions share.
-            evidence[k] = 0.5 * (shift @ deviation - log_det + m * np.log(prior) - misfit)
+        solve(value, self.theta, p, covariances, means, evidence)
         sums = np.stack((sums[0], sums[1], np.zeros_like(value)))
-        return JointState(sums, np.array(0, dtype=np.int64), covariances, means, evidence)
+        since = np.array(0, dtype=np.int64), np.zeros(len(p), dtype=np.int64)
+        return JointState(sums, *since, covariances, means, evidence)
 
     def _update(self, state: JointState, g: Array, w: Array) -> JointState:
         return self._learn(state, g[:, None], g, w)[1]
@@ -183,26 +184,15 @@ class JointGaussian(Posterior[JointState]):
         from bayesvote.weighting._joint_kernels import stream
 
         out, start = np.empty(G.shape[:2]), 0
-        sums, rows_since, covariances, means, evidence = state
-        state = JointState(sums.copy(), rows_since.copy(), covariances.copy(), means.copy(), evidence.copy())
+        state = JointState._make(field.copy() for field in state)
+        precisions = self._precisions
         while start < len(G):
             # Blocks end at fixed counts of learned rows, so that chunks change nothing.
             left = self._refresh_every - int(state.rows)
             learned = np.flatnonzero(w[start:] != 0)
             stop = start + int(learned[left - 1]) + 1 if len(learned) >= left else len(G)
             rows = slice(start, stop)
-            stream(
-                G[rows],
-                truth[rows],
-                w[rows],
-                self.theta,
-                self.forgetting,
-                state.sums[2],
-                state.covariances,
-                state.means,
-                state.evidence,
-                out[rows],
-            )
+            stream(G[rows], truth[rows], w[rows], self.theta, self.forgetting, precisions, state, out[rows])
             state.rows[()] += np.count_nonzero(w[rows])
             if state.rows == self._refresh_every:
                 state = self._refreshed(self._sums(state))

@@ -1,0 +1,5 @@
+from bayesvote._checks import Array
+
+BUILD: str
+
+def two_classes(kind: int, scores: Array, out: Array) -> None: ...

@@ -1,0 +1,62 @@
+"""Poisson draws from a counter: draw ``number`` under a key is the same whatever else was drawn."""
+
+from libc.math cimport exp, fabs, floor, lgamma, log, sqrt
+from libc.stdint cimport uint64_t
+
+cdef extern from *:
+    """
+    #define GOLDEN 0x9E3779B97F4A7C15ULL
+    #define MIX_1 0xBF58476D1CE4E5B9ULL
+    #define MIX_2 0x94D049BB133111EBULL
+    """
+    const uint64_t GOLDEN
+    const uint64_t MIX_1
+    const uint64_t MIX_2
+
+
+cdef inline uint64_t mix(uint64_t z) noexcept nogil:
+    """Scramble 64 bits (the finaliser of SplitMix64; Steele, Lea and Flood 2014)."""
+    z = (z ^ (z >> 30)) * MIX_1
+    z = (z ^ (z >> 27)) * MIX_2
+    return z ^ (z >> 31)
+
+
+cdef inline double uniform(uint64_t key, uint64_t number, uint64_t step) noexcept nogil:
+    """Return value ``step`` of stream ``number``, strictly between 0 and 1."""
+    cdef uint64_t stream = mix(key + number * GOLDEN)
+    cdef uint64_t bits = mix(stream + (step + 1) * GOLDEN)
+    return (<double> (bits >> 12) + 0.5) / 4503599627370496.0  # 2 ** 52, so that all values are exact
+
+
+cdef inline double draw_poisson(double mean, uint64_t key, uint64_t number) noexcept nogil:
+    """Draw from Poisson(mean): by inversion, or for large means by rejection (PTRS; Hoermann 1993)."""
+    cdef double u, v, k, mass, below, a, b, inverse_alpha, tail, accept
+    cdef uint64_t step = 0
+    if not mean < 1e300:  # nothing to choose from so far out, and NaN would never be accepted
+        return mean
+    if mean < 10.0:
+        u = uniform(key, number, 0)
+        k = 0.0
+        mass = exp(-mean)
+        below = mass
+        while u > below and mass > 1e-20:  # further out the sum can no longer reach u
+            k += 1.0
+            mass *= mean * (1.0 / k)
+            below += mass
+        return k
+    b = 0.931 + 2.53 * sqrt(mean)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    while True:
+        u = uniform(key, number, step) - 0.5
+        v = uniform(key, number, step + 1)
+        step += 2
+        tail = 0.5 - fabs(u)
+        k = floor((2.0 * a / tail + b) * u + mean + 0.43)
+        if tail >= 0.07 and v <= 0.9277 - 3.6224 / (b - 2.0):
+            return k
+        if k < 0.0 or (tail < 0.013 and v > tail):
+            continue
+        accept = log(v * inverse_alpha / (a / (tail * tail) + b))
+        if accept <= k * log(mean) - mean - lgamma(k + 1.0):
+            return k

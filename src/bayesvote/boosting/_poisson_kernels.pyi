@@ -1,0 +1,3 @@
+import numpy as np
+
+def poisson(mean: float, key: np.uint64, number: np.uint64) -> float: ...

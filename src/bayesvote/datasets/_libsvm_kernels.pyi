@@ -1,0 +1,22 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array
+
+BLANK: int
+GOOD: int
+NO_LABEL: int
+NOT_A_PAIR: int
+NOT_RISING: int
+TOO_WIDE: int
+
+def parse(
+    text: NDArray[np.uint8],
+    width: int,
+    codes: NDArray[np.int8],
+    spans: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: Array,
+    odd: NDArray[np.int64],
+) -> int: ...

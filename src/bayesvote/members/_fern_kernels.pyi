@@ -1,0 +1,34 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array, Labels
+from bayesvote._input import Rows
+from bayesvote.members.ferns import FernState
+
+GROUP: int
+
+def cuts(ordered: Array, found: Array, n_found: Labels) -> None: ...
+def choose(
+    values: Array,
+    y: Labels,
+    w: Array,
+    found: Array,
+    n_found: Labels,
+    state: FernState,
+    features: NDArray[np.int32],
+    first: int,
+    last: int,
+) -> None: ...
+def answer(
+    rows: Rows,
+    y: Labels,
+    w: Array,
+    learn: bool,
+    state: FernState,
+    smoothing: float,
+    begin: int,
+    end: int,
+    first: int,
+    last: int,
+    out: Array,
+) -> None: ...

@@ -1,0 +1,17 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array, Labels
+from bayesvote._input import Rows
+from bayesvote.members.perceptron import PerceptronState
+
+BLOCK: int
+
+def compress(X: Array, values: Array, columns: NDArray[np.int32], starts: NDArray[np.int64]) -> None: ...
+def run(
+    rows: Rows, values: Array, y: Labels, weight: Array, state: PerceptronState, top: int, end: int, out: Array
+) -> None: ...
+def run_some(
+    rows: Rows, values: Array, y: Labels, weight: Array, state: PerceptronState, lo: int, hi: int, out: Array
+) -> None: ...
+def score_dense(values: Array, state: PerceptronState, first: int, last: int, out: Array) -> None: ...

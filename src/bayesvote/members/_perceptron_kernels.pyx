@@ -1,0 +1,370 @@
+"""Perceptron kernels; weights are laid out (features, scores).
+
+Sums run over a row's features in their order and are never reordered or fused, so that zeros can be left out,
+and rows, chunks and threads cut anywhere, without changing a bit.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from bayesvote._arrays cimport (
+    contiguous,
+    dim,
+    doubles,
+    labels,
+    octets,
+    own_doubles,
+    own_ints,
+    own_longs,
+    places,
+    room,
+    zeros,
+)
+from bayesvote._input cimport RowView, columns_of, view_rows
+
+cdef extern from "_rows.h" nogil:
+    enum:
+        _BLOCK "BLOCK"
+    void product(
+        const double *values,
+        const int32_t *columns,
+        Py_ssize_t n,
+        const double *W,
+        Py_ssize_t width,
+        const double *start,
+        double *out,
+    )
+    void product_block(
+        const double *values, const int32_t *columns, Py_ssize_t n, const double *X, const double *start, double *out
+    )
+    void teach_rows(
+        const double *values,
+        const int32_t *columns,
+        Py_ssize_t n,
+        const uint8_t *uses,
+        const double *steps,
+        double *W,
+        Py_ssize_t width,
+    )
+
+cnp.import_array()
+
+# Rows taken together where none is learned, as many as the lanes of a product.
+BLOCK = _BLOCK
+
+
+cdef struct Bank:
+    Py_ssize_t n_members
+    Py_ssize_t n_own  # features that each member sees
+    Py_ssize_t n_scores
+    Py_ssize_t width  # of a row of weights, which may be wider than the scores
+    const uint32_t *own
+    const uint8_t *uses
+    double *W
+    double *bias
+    double *W_past  # NULL unless averaged
+    double *bias_past
+    double *age
+
+
+cdef int view_bank(object state, Bank *out) except -1:
+    out.n_members = dim(state.features, 0)
+    out.n_own = dim(state.features, 1)
+    out.n_scores = dim(state.weights, 1)
+    out.width = out.n_scores
+    out.own = places(state.features)
+    out.uses = octets(state.mask)
+    out.W = own_doubles(state.weights)
+    out.bias = own_doubles(state.bias)
+    out.W_past = own_doubles(state.past_weights) if dim(state.past_weights, 0) > 0 else NULL
+    out.bias_past = own_doubles(state.past_bias)
+    out.age = own_doubles(state.age)
+    return 0
+
+
+cdef inline void find_steps(
+    const double *raw, Py_ssize_t label, double weight, Py_ssize_t per, Py_ssize_t n, double *steps
+) noexcept nogil:
+    """Find how far each score's weights must move along x: zero without a mistake, and for NaN."""
+    cdef double sign = 1.0 if label == 1 else -1.0
+    cdef double step = sign * weight
+    cdef Py_ssize_t c, member, start, right, rival
+    if per == 1:
+        for c in range(n):
+            steps[c] = step if sign * raw[c] <= 0.0 else 0.0
+        return
+    for c in range(n):
+        steps[c] = 0.0
+    for member in range(n // per):
+        start = member * per
+        right = start + label
+        rival = start if label else start + 1
+        for c in range(start, start + per):
+            if c != right and raw[c] > raw[rival]:
+                rival = c
+        if raw[right] <= raw[rival]:
+            steps[right] = weight
+            steps[rival] = -weight
+
+
+cdef inline void teach_dense(const double *row, const Bank *bank, const double *steps, Py_ssize_t *wrong) noexcept nogil:
+    """Add step times x to the weights of the mistaken scores, by the features that each member sees."""
+    cdef Py_ssize_t per = bank.n_scores // bank.n_members
+    cdef Py_ssize_t width = bank.width
+    cdef Py_ssize_t n_own = bank.n_own
+    cdef Py_ssize_t found = 0
+    cdef Py_ssize_t c, r, q, member
+    cdef const uint32_t *own
+    cdef double *W
+    cdef double step
+    for c in range(bank.n_scores):
+        # Written always and counted only when wrong: a branch here would be guessed wrongly too often.
+        wrong[found] = c
+        found += steps[c] != 0.0
+    for r in range(found):
+        c = wrong[r]
+        member = c if per == 1 else c // per
+        own = bank.own + member * n_own
+        step = steps[c]
+        W = bank.W + c
+        for q in range(n_own):
+            W[own[q] * width] += step * row[own[q]]
+        if bank.W_past != NULL:
+            step *= bank.age[c]
+            W = bank.W_past + c
+            for q in range(n_own):
+                W[own[q] * width] += step * row[own[q]]
+
+
+cdef inline void mark_missing(
+    const double *given, const int32_t *columns, Py_ssize_t n, const Bank *bank, double *row
+) noexcept nogil:
+    abstain(given, columns, n, bank.uses, bank.width, bank.n_scores, row)
+
+
+cdef inline double average(double plain, double past, double age) noexcept nogil:
+    """Score of the averaged weights, from those of the plain and the past ones."""
+    return plain - past / age if age > 0.0 else plain
+
+
+cdef void run_rows(
+    const RowView *rows,
+    const double *values,
+    bint has_nan,
+    const Py_ssize_t *y,
+    const double *weight,
+    const Bank *bank,
+    Py_ssize_t top,
+    Py_ssize_t end,
+    double *out,
+    Py_ssize_t out_width,
+    double *scratch,
+) noexcept nogil:
+    """Score rows top to end, each before it is learned; without labels none is. ``scratch``: four rows of weights."""
+    cdef double *raw = scratch
+    cdef double *past = scratch + bank.width
+    cdef double *steps = scratch + 2 * bank.width
+    cdef Py_ssize_t *wrong = <Py_ssize_t *> (scratch + 3 * bank.width)
+    cdef Py_ssize_t n = bank.n_scores
+    cdef Py_ssize_t per = n // bank.n_members
+    cdef bint averaged = bank.W_past != NULL
+    cdef Py_ssize_t t, a, size, c
+    cdef const int32_t *columns
+    cdef double *result
+    cdef double w
+    memset(steps, 0, bank.width * sizeof(double))
+    for t in range(top, end):
+        a = rows.starts[t]
+        size = rows.starts[t + 1] - a
+        columns = columns_of(rows, t)
+        result = out + t * out_width
+        product(values + a, columns, size, bank.W, bank.width, bank.bias, raw)
+        if has_nan:
+            mark_missing(rows.values + a, columns, size, bank, raw)
+        if averaged:
+            product(values + a, columns, size, bank.W_past, bank.width, bank.bias_past, past)
+            for c in range(n):
+                result[c] = average(raw[c], past[c], bank.age[c])
+        else:
+            memcpy(result, raw, n * sizeof(double))
+        if y == NULL or weight[t] == 0.0:
+            continue
+        w = weight[t]
+        find_steps(raw, y[t], w, per, n, steps)
+        for c in range(n):
+            bank.bias[c] += steps[c]
+        if rows.dense:
+            teach_dense(values + a, bank, steps, wrong)
+        else:
+            teach_rows(values + a, columns, size, bank.uses, steps, bank.W, bank.width)
+        if averaged:
+            for c in range(n):
+                steps[c] *= bank.age[c]
+            for c in range(n):
+                bank.bias_past[c] += steps[c]
+            if not rows.dense:
+                teach_rows(values + a, columns, size, bank.uses, steps, bank.W_past, bank.width)
+            for c in range(n):
+                bank.age[c] += w if raw[c] == raw[c] else 0.0
+
+
+def run(rows, values, y, weight, state, Py_ssize_t top, Py_ssize_t end, out):
+    """Score rows top to end into ``out``, each before it is learned; without labels none is.
+
+    ``values`` are those of the rows with zero for NaN. The average of the weights over all rows learned is
+    W - W_past / age, where W_past adds up every step times the age it was taken at, so that no average is
+    ever formed (Freund and Schapire 1999).
+    """
+    y, weight = contiguous(y), contiguous(weight)
+    cdef RowView view
+    cdef Bank bank
+    view_rows(rows, &view)
+    view_bank(state, &bank)
+    cdef bint has_nan = rows.has_nan
+    cdef const double *values_ = doubles(values)
+    cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
+    cdef const double *weight_ = doubles(weight)
+    cdef double *out_ = own_doubles(out)
+    scratch = room(4 * bank.width + 1)
+    cdef double *scratch_ = own_doubles(scratch)
+    with nogil:
+        run_rows(&view, values_, has_nan, y_, weight_, &bank, top, end, out_, bank.n_scores, scratch_)
+
+
+cdef inline void copy_columns(
+    const double *source, Py_ssize_t from_width, double *target, Py_ssize_t to_width, Py_ssize_t rows, Py_ssize_t n
+) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(rows):
+        memcpy(target + j * to_width, source + j * from_width, n * sizeof(double))
+
+
+def run_some(rows, values, y, weight, state, Py_ssize_t lo, Py_ssize_t hi, out):
+    """Do what `run` does with all rows, for the scores lo to hi, on a copy that fits the nearest cache.
+
+    Cores that wrote to neighbouring weights would also wait for each other's caches all the time.
+    """
+    y, weight = contiguous(y), contiguous(weight)
+    cdef RowView view
+    cdef Bank bank
+    view_rows(rows, &view)
+    view_bank(state, &bank)
+    cdef bint has_nan = rows.has_nan
+    cdef const double *values_ = doubles(values)
+    cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
+    cdef const double *weight_ = doubles(weight)
+    cdef double *out_ = own_doubles(out)
+    cdef Bank part = bank
+    cdef Py_ssize_t per = bank.n_scores // bank.n_members
+    cdef Py_ssize_t n = hi - lo
+    cdef Py_ssize_t d = dim(state.weights, 0)
+    cdef bint averaged = bank.W_past != NULL
+    cdef Py_ssize_t j
+    cdef uint8_t *uses
+    part.n_members = n // per
+    part.n_scores = n
+    part.width = (n + 7) // 8 * 8  # whole vectors
+    part.own = bank.own + lo // per * bank.n_own
+    copy = zeros((2 * d + 3) * part.width + d * part.width // 8)
+    scratch = room(4 * part.width + 1)
+    cdef double *scratch_ = own_doubles(scratch)
+    part.W = own_doubles(copy)
+    part.bias = part.W + d * part.width
+    part.bias_past = part.bias + part.width
+    part.age = part.bias_past + part.width
+    part.W_past = part.age + part.width if averaged else NULL
+    uses = <uint8_t *> (part.age + (1 + d) * part.width)
+    part.uses = uses
+    with nogil:
+        for j in range(d):
+            memcpy(uses + j * part.width, bank.uses + j * bank.width + lo, n)
+        copy_columns(bank.W + lo, bank.width, part.W, part.width, d, n)
+        copy_columns(bank.bias + lo, 0, part.bias, 0, 1, n)
+        copy_columns(bank.bias_past + lo, 0, part.bias_past, 0, 1, n)
+        copy_columns(bank.age + lo, 0, part.age, 0, 1, n)
+        if averaged:
+            copy_columns(bank.W_past + lo, bank.width, part.W_past, part.width, d, n)
+        run_rows(&view, values_, has_nan, y_, weight_, &part, 0, view.n, out_ + lo, bank.n_scores, scratch_)
+        copy_columns(part.W, part.width, bank.W + lo, bank.width, d, n)
+        copy_columns(part.bias, 0, bank.bias + lo, 0, 1, n)
+        copy_columns(part.bias_past, 0, bank.bias_past + lo, 0, 1, n)
+        copy_columns(part.age, 0, bank.age + lo, 0, 1, n)
+        if averaged:
+            copy_columns(part.W_past, part.width, bank.W_past + lo, bank.width, d, n)
+
+
+cdef void own_weights(const double *W, const Bank *bank, double *out) noexcept nogil:
+    """Weights (scores, k) of the features that each member sees."""
+    cdef Py_ssize_t per = bank.n_scores // bank.n_members
+    cdef const uint32_t *own
+    cdef Py_ssize_t c, q
+    for c in range(bank.n_scores):
+        own = bank.own + c // per * bank.n_own
+        for q in range(bank.n_own):
+            out[c * bank.n_own + q] = W[own[q] * bank.width + c]
+
+
+def score_dense(values, state, Py_ssize_t first, Py_ssize_t last, out):
+    """Score the dense rows first to last, none with NaN: bit for bit what `run` gives, but a block at a time.
+
+    The rows are the lanes, so only the features that a member sees cost anything; those left out would add zero.
+    """
+    cdef Bank bank
+    view_bank(state, &bank)
+    cdef Py_ssize_t d = dim(state.weights, 0)
+    cdef Py_ssize_t per = bank.n_scores // bank.n_members
+    cdef bint averaged = bank.W_past != NULL
+    cdef Py_ssize_t n_weights = bank.n_scores * bank.n_own
+    cdef const double *values_ = doubles(values)
+    cdef double *out_ = own_doubles(out)
+    scratch = zeros((d + 3) * _BLOCK + (2 if averaged else 1) * n_weights)
+    cdef double *X = own_doubles(scratch)
+    cdef double *start = X + d * _BLOCK
+    cdef double *plain = start + _BLOCK
+    cdef double *past = plain + _BLOCK
+    cdef double *weights = past + _BLOCK
+    cdef double *past_weights = weights + n_weights
+    cdef const int32_t *own
+    cdef Py_ssize_t t = first
+    cdef Py_ssize_t n, c, r
+    with nogil:
+        own_weights(bank.W, &bank, weights)
+        if averaged:
+            own_weights(bank.W_past, &bank, past_weights)
+        while t < last:
+            n = min(<Py_ssize_t> _BLOCK, last - t)
+            transpose(values_ + t * d, n, d, _BLOCK, X)
+            for c in range(bank.n_scores):
+                own = <const int32_t *> bank.own + c // per * bank.n_own
+                for r in range(_BLOCK):
+                    start[r] = bank.bias[c]
+                product_block(weights + c * bank.n_own, own, bank.n_own, X, start, plain)
+                if averaged:
+                    for r in range(_BLOCK):
+                        start[r] = bank.bias_past[c]
+                    product_block(past_weights + c * bank.n_own, own, bank.n_own, X, start, past)
+                    for r in range(n):
+                        plain[r] = average(plain[r], past[r], bank.age[c])
+                for r in range(n):
+                    out_[(t + r) * bank.n_scores + c] = plain[r]
+            t += _BLOCK
+
+
+def compress(X, values, columns, starts):
+    """Copy what is not zero, row after row."""
+    cdef const double *X_ = doubles(X)
+    cdef double *values_ = own_doubles(values)
+    cdef int32_t *columns_ = own_ints(columns)
+    cdef int64_t *starts_ = own_longs(starts)
+    cdef Py_ssize_t rows = dim(X, 0)
+    cdef Py_ssize_t width = dim(X, 1)
+    cdef Py_ssize_t n = 0
+    cdef Py_ssize_t t, j
+    with nogil:
+        for t in range(rows):
+            for j in range(width):
+                values_[n] = X_[t * width + j]
+                columns_[n] = <int32_t> j
+                n += X_[t * width + j] != 0.0
+            starts_[t + 1] = n

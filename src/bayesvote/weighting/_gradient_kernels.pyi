@@ -1,0 +1,9 @@
+from bayesvote._checks import Array, Labels
+
+SGD: int
+AVERAGED: int
+SAG: int
+
+def stream(
+    kind: int, fields: Array, G: Array, y: Labels, w: Array, size: float, theta: float, out: Array
+) -> None: ...

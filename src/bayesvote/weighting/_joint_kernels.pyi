@@ -1,0 +1,16 @@
+from bayesvote._checks import Array
+from bayesvote.weighting.joint_gaussian import JointState
+
+def margin_losses(weights: Array, G: Array, out: Array) -> None: ...
+def mix(evidence: Array, means: Array, out: Array) -> None: ...
+def solve(value: Array, theta: float, precisions: Array, covariances: Array, means: Array, evidence: Array) -> None: ...
+def stream(
+    G: Array,
+    truth: Array,
+    w: Array,
+    theta: float,
+    forgetting: float,
+    precisions: Array,
+    state: JointState,
+    out: Array,
+) -> None: ...

@@ -1,0 +1,6 @@
+from bayesvote._checks import Array
+
+N_COEFFICIENTS: int
+
+def integrate(p: Array, frames: Array, coefficients: Array, mean: Array, variance: Array) -> None: ...
+def densities(p: Array, frames: Array, coefficients: Array, v: Array, out: Array) -> None: ...

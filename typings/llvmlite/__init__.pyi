@@ -1,1 +1,0 @@
-# The little of llvmlite that this project uses.
