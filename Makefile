@@ -10,20 +10,19 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-# Kernels are compiled here, and again on import when their sources change, by the system's C compiler or, where there is
+# Kernels are compiled here, and again on import when their sources change: by the system's C compiler or, where there is
 # none, by that of the ziglang package.
+ifeq ($(shell command -v $(CC) || command -v gcc || command -v clang),)
 ZIG := $(CURDIR)/$(BIN)/python -m ziglang
+COMPILER := 'ziglang>=0.13'
+export CC := $(ZIG) cc -mcpu=baseline
+export AR := $(ZIG) ar
+endif
 
 .venv/ready: pyproject.toml meson.build src/meson.build
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --group build
-	@for compiler in $$CC cc gcc clang; do command -v $$compiler >/dev/null && found=$$compiler && break; done; \
-	if [ -z "$$found" ]; then \
-	  echo "No C compiler found: installing ziglang, which is one, into .venv."; \
-	  $(BIN)/python -m pip install --quiet 'ziglang>=0.13' || exit 1; \
-	  export CC="$(ZIG) cc -mcpu=baseline" AR="$(ZIG) ar"; \
-	fi; \
+	$(BIN)/python -m pip install --quiet --group build $(COMPILER)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable . --group dev
 	@touch $@
 
@@ -58,7 +57,7 @@ peers: .venv/ready  ## error of the 32 configurations that table 6 names, over a
 
 wheel: .venv/ready  ## sdist and wheel, in dist
 	rm -rf dist
-	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m build
 
 test-wheel: wheel  ## the README's first example from the wheel, in an empty environment without a compiler
 	$(BIN)/python tools/try_wheel.py

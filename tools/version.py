@@ -9,5 +9,5 @@ SOURCE = Path(__file__).parent.parent / "src" / "bayesvote" / "__init__.py"
 if __name__ == "__main__":
     found = re.search(r'^__version__ = "(.+)"$', SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
     if found is None:
-        raise SystemExit(f"version.py: {SOURCE} must hold a line __version__ = \"...\", got none.")
+        raise SystemExit(f'version.py: {SOURCE} must hold a line __version__ = "...", got none.')
     print(found[1])

@@ -3,7 +3,7 @@
 cimport numpy as cnp
 from libc.math cimport INFINITY, exp
 
-from bayesvote._arrays cimport dim, doubles, labels, own_doubles, room
+from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
 
 cnp.import_array()
 
@@ -66,6 +66,7 @@ def learn(mean, information, logs, decisions, y, w, double forgetting, double pr
 
     What (a, b) were before each row goes to ``before``.
     """
+    logs, decisions, y, w = contiguous(logs), contiguous(decisions), contiguous(y), contiguous(w)
     cdef double *mean_ = own_doubles(mean)
     cdef double *information_ = own_doubles(information)
     cdef const double *logs_ = doubles(logs)

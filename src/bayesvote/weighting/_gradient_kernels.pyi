@@ -4,6 +4,4 @@ SGD: int
 AVERAGED: int
 SAG: int
 
-def stream(
-    kind: int, fields: Array, G: Array, y: Labels, w: Array, size: float, theta: float, out: Array
-) -> None: ...
+def stream(kind: int, fields: Array, G: Array, y: Labels, w: Array, size: float, theta: float, out: Array) -> None: ...

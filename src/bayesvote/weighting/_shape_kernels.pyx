@@ -178,7 +178,7 @@ cdef double find_mode(const double *p, double *curvature) noexcept nogil:
 
 cdef void scaled_zetas(double x, double *scratch, int n_out, double *out) noexcept nogil:
     """Derivatives of R, scaled: x**k zeta(k, x) - x/(k - 1) - 1/2 for k = 2, 3, ..., by Euler-Maclaurin."""
-    cdef int n = <int> ceil(14.0 - x) if x < 14.0 else 0
+    cdef int n = <int> ceil(14.0 - x) if 0.0 < x < 14.0 else 0
     cdef double *ratios = scratch
     cdef double *powers = scratch + n + 1
     cdef double top, y, rest, total
@@ -207,7 +207,8 @@ cdef int taylor(const double *p, double mode, double sd, double *scratch, double
     In powers of exp(v) - 1 they are sums of zeta functions in which nothing cancels.
     """
     # Terms fall as (v/pi)**k; six standard deviations out, where the density is exp(-18), they must be below 1e-13.
-    cdef int n = min(3 + <int> ceil((2.0 * log(sd) - 12.0) / log(6.0 * sd / PI)), <int> _N)
+    cdef double terms = 3.0 + ceil((2.0 * log(sd) - 12.0) / log(6.0 * sd / PI))
+    cdef int n = <int> terms if 3.0 <= terms <= _N else _N
     cdef double x = exp(mode)
     cdef double *in_z = scratch
     cdef double *rest = scratch + n
@@ -274,7 +275,8 @@ cdef int wide_rule(
     const double *p, double mode, double at_mode, double low, double high, double h, double *z, double *log_p
 ) noexcept nogil:
     """Trapezoidal points exp(v) - 1, and logarithms of the density, of a wide posterior."""
-    cdef int n = <int> min(ceil((high - low) / h), _MOST - 1.0)
+    cdef double steps = ceil((high - low) / h)
+    cdef int n = <int> steps if 1.0 <= steps < _MOST else _MOST - 1
     cdef double x0 = exp(mode)
     cdef double x = exp(mode + low)
     cdef double growth = exp((high - low) / n)
