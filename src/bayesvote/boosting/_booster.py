@@ -91,7 +91,7 @@ class Booster(Model[BoosterState]):
             one = BoosterState._make(array[k] for array in state)
             mine = y if len(votes) == 1 else (y == k).astype(np.intp)
             _boost(rule, one, rows, mine, w, own)
-        return np.stack([votes[0], -votes[0]], axis=1) if len(votes) == 1 else -votes.T
+        return np.stack([votes[0], -votes[0]], axis=1) if len(votes) == 1 else np.ascontiguousarray(-votes.T)
 
     def wider(self, n_features: int, rng: np.random.Generator) -> BoosterState:
         """Draw first weights for the new features, or count the value 0 for every row so far."""

@@ -1,5 +1,6 @@
 from bayesvote._checks import Array, Labels
 
+FLOOR: float
 SGD: int
 AVERAGED: int
 SAG: int

@@ -16,7 +16,8 @@ cdef enum:
     _SGD = 0
     _AVERAGED = 1
 
-cdef double FLOOR = 1e-6  # keeps the weights above 0, where the gradient has a pole
+FLOOR = 1e-6  # keeps the weights above 0, where the gradient has a pole
+cdef double _FLOOR = FLOOR
 
 
 cdef void step(
@@ -44,7 +45,7 @@ cdef void step(
         else:
             extra[i] += gradient
             change = size * extra[i]
-        weights[i] = max(weights[i] - change, FLOOR)
+        weights[i] = max(weights[i] - change, _FLOOR)
         if kind == _AVERAGED:
             extra[i] += (weights[i] - extra[i]) / counts[i]
 
