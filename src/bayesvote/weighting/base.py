@@ -40,7 +40,7 @@ class Weighter(Versioned[S], Part):
 
     @abstractmethod
     def _update(self, state: S, g: Array, w: Array) -> S:
-        """State after the rows of g, of weights w."""
+        """State after the rows of g, of weights w; the one that is given may be changed."""
 
     @abstractmethod
     def n_members(self, state: S) -> int:
@@ -80,7 +80,7 @@ class Weighter(Versioned[S], Part):
         self._check_losses("update", rows, (len(rows), self.n_members(state)), "g")
         w = _checks.weights(f"{self.who}.update", sample_weight, len(rows))
         self.check_room(state, int(np.count_nonzero(w)))
-        return self._update(state, rows, w)
+        return self._update(copied(state), rows, w)
 
     def losses(self, state: S, G: ArrayLike) -> Array:
         """Ensemble loss (n, K) of every label for every row."""
@@ -95,7 +95,7 @@ class Weighter(Versioned[S], Part):
         labels = _checks.labels(who, y, len(checked), checked.shape[1])
         w = _checks.weights(who, sample_weight, len(checked))
         self.check_room(state, int(np.count_nonzero(w)))
-        return self.advance(state, checked, labels, w)
+        return self.advance(copied(state), checked, labels, w)
 
     def of_truth(self, G: Array, y: Labels) -> Array:
         """What ``update`` learns from (n, m), of rows whose label is y."""
@@ -105,7 +105,10 @@ class Weighter(Versioned[S], Part):
         """Refuse rows that the weighter could not take; most take any number."""
 
     def advance(self, state: S, G: Array, y: Labels, w: Array) -> tuple[Array, S]:
-        """Do what losses_then_update does, for a caller that has checked its input."""
+        """Do what losses_then_update does, for a caller that has checked its input and gives the state up.
+
+        The state that is given may be changed: an ensemble would otherwise copy all of it with every row.
+        """
         out = np.empty(G.shape[:2])
         for t in range(len(G)):
             out[t] = self.losses_at(self.mean(state), G[t : t + 1])[0]
@@ -140,6 +143,12 @@ class Weighter(Versioned[S], Part):
         raise ValueError(
             f"{self.who}.{method}: losses must be finite and at least 0, got {bad}. Use NaN for a member that abstains."
         )
+
+
+def copied(state: S) -> S:
+    """State of the same arrays, copied."""
+    copy: S = type(state)(*(array.copy() for array in state))
+    return copy
 
 
 class Posterior(Weighter[S]):
@@ -240,9 +249,8 @@ class Additive(Posterior[SumState]):
     def _update(self, state: SumState, g: Array, w: Array) -> SumState:
         from bayesvote.weighting._sum_kernels import accumulate
 
-        total, carry = state.total.copy(), state.carry.copy()
-        accumulate(total, carry, self._statistics(g), w, self.forgetting)
-        return SumState(total, carry)
+        accumulate(state.total, state.carry, self._statistics(g), w, self.forgetting)
+        return state
 
     def merge(self, a: SumState, b: SumState) -> SumState:
         """State that has seen both streams."""
@@ -267,7 +275,7 @@ class Additive(Posterior[SumState]):
         rows = np.atleast_2d(np.ascontiguousarray(g, dtype=np.float64))
         self._check_losses("unlearn", rows, (len(rows), self.n_members(state)), "g")
         w = _checks.weights(f"{self.who}.unlearn", sample_weight, len(rows))
-        after = self._update(state, rows, -w)
+        after = self._update(copied(state), rows, -w)
         if np.any(after.value[0] < -1e-9 * np.maximum(1.0, state.value[0])):
             raise ValueError(
                 f"{self.who}.unlearn: only rows that were learned can be unlearned, "

@@ -90,7 +90,7 @@ class Voting(_Linear):
         y: Labels,  # noqa: ARG002
         w: Array,  # noqa: ARG002
     ) -> tuple[Array, FieldState]:
-        """Do what losses_then_update does, for a caller that has checked its input."""
+        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
         return self.losses_at(self.mean(state), G), state
 
 
@@ -123,12 +123,12 @@ class _Gradient(_Linear):
         return self.advance(state, g[:, None], np.zeros(len(g), dtype=np.intp), w)[1]
 
     def advance(self, state: FieldState, G: Array, y: Labels, w: Array) -> tuple[Array, FieldState]:
-        """Do what losses_then_update does, for a caller that has checked its input."""
+        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
         from bayesvote.weighting._gradient_kernels import stream
 
-        fields, out = state.fields.copy(), np.empty(G.shape[:2])
-        stream(self._kind, fields, G, y, w, self._size, self.theta, out)
-        return out, FieldState(fields)
+        out = np.empty(G.shape[:2])
+        stream(self._kind, state.fields, G, y, w, self._size, self.theta, out)
+        return out, state
 
 
 @dataclass(frozen=True)

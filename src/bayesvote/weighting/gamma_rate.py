@@ -94,7 +94,7 @@ class GammaRate(Additive):
         return out
 
     def advance(self, state: SumState, G: Array, y: Labels, w: Array) -> tuple[Array, SumState]:
-        """Do what losses_then_update does, for a caller that has checked its input."""
+        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
         return self._rows(state, 0, _NO_SCORES, np.ascontiguousarray(G), y, w)
 
     def advance_scores(
@@ -109,6 +109,7 @@ class GammaRate(Additive):
     def _rows(self, state: SumState, kind: int, scores: Array, G: Array, y: Labels, w: Array) -> tuple[Array, SumState]:
         from bayesvote.weighting._sum_kernels import rate_rows
 
-        total, carry, out = state.total.copy(), state.carry.copy(), np.empty((len(y), G.shape[1]))
-        rate_rows(total, carry, kind, scores, G, y, w, self.alpha, self.beta, self.theta, self.forgetting, out)
-        return out, SumState(total, carry)
+        out = np.empty((len(y), G.shape[1]))
+        prior = self.alpha, self.beta, self.theta, self.forgetting
+        rate_rows(state.total, state.carry, kind, scores, G, y, w, *prior, out)
+        return out, state

@@ -176,7 +176,7 @@ class JointGaussian(Posterior[JointState]):
         return np.asarray(np.maximum(0.5 - lead / 2, 0.0))  # an unbounded loss could lead by more than 1
 
     def advance(self, state: JointState, G: Array, y: Labels, w: Array) -> tuple[Array, JointState]:
-        """Do what losses_then_update does, for a caller that has checked its input."""
+        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
         return self._learn(state, G, self.of_truth(G, y), w)
 
     def _learn(self, state: JointState, G: Array, truth: Array, w: Array) -> tuple[Array, JointState]:
@@ -184,7 +184,6 @@ class JointGaussian(Posterior[JointState]):
         from bayesvote.weighting._joint_kernels import stream
 
         out, start = np.empty(G.shape[:2]), 0
-        state = JointState._make(field.copy() for field in state)
         precisions = self._precisions
         while start < len(G):
             # Blocks end at fixed counts of learned rows, so that chunks change nothing.

@@ -11,7 +11,7 @@ from numpy.polynomial import chebyshev
 from bayesvote import _checks
 from bayesvote._checks import Array
 from bayesvote.losses import LossScale
-from bayesvote.weighting.base import Additive, SumState
+from bayesvote.weighting.base import Additive, SumState, copied
 
 NODES = 20  # Chebyshev nodes per panel; with PANEL they resolve exp and logGamma of log(weight) to rounding
 PANEL = 4.0  # widest panel, in log(weight)
@@ -132,6 +132,7 @@ class NumericalPosterior(Additive):
         return np.where(answers, values, np.nan)
 
     def _update(self, state: SumState, g: Array, w: Array) -> SumState:
+        state = copied(state)  # the user's loss may raise half-way
         rows = max(1, BLOCK // (self.n_statistics * g.shape[1]))
         for start in range(0, len(g), rows):
             state = super()._update(state, g[start : start + rows], w[start : start + rows])
