@@ -180,7 +180,7 @@ def test_misuse_gets_the_error_sentence() -> None:
         ensemble(Voting()).certainty(X)
     with pytest.raises(TypeError, match="members must be frozen"):
         ensemble(GammaRate()).merge(ensemble(GammaRate()))
-    with pytest.raises(TypeError, match="must be a sum, got SGD"):
+    with pytest.raises(TypeError, match="states must be sums to take rows back"):
         frozen(SGD()).unlearn(X, y)
     with pytest.raises(ValueError, match="same weighter and loss"):
         frozen(GammaRate()).merge(frozen(GammaRate(theta=0.2)))
