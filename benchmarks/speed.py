@@ -1,7 +1,7 @@
 """Speed of members, ensembles and boosters beside a bare matrix product and other libraries, in one run: `make bench`.
 
-The stream is covtype, or a synthetic one of its shape. Everything runs test-then-train; loading and the first call,
-which compiles, are not counted (the first call is reported apart). Figures are ratios within this run.
+The stream is covtype, or a synthetic one of its shape. Everything runs test-then-train; loading and the first call
+are not counted (the first call is reported apart). Figures are ratios within this run.
 """
 
 import copy
@@ -250,7 +250,7 @@ def start_up() -> None:
         return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     light, whole = best(lambda: run("import bayesvote")), best(lambda: run(first_call))
-    print(f"\nimport bayesvote: {light:.2f} s; import and first call, compiled code in the cache: {whole:.2f} s.")
+    print(f"\nimport bayesvote: {light:.2f} s; import and first call: {whole:.2f} s.")
 
 
 if __name__ == "__main__":

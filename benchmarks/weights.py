@@ -15,7 +15,7 @@ MEMBERS = 100
 
 
 def seconds(work: Callable[[], object], repeats: int = 7) -> float:
-    """Time the work, the best of several runs; the first, which may compile, is not counted."""
+    """Time the work, the best of several runs; the first is not counted."""
     work()
     best = math.inf
     for _ in range(repeats):
