@@ -62,7 +62,8 @@ class ChoiceOfSettings(Experiment):
             (setting, *(f"{np.mean(found[column]):.4f}" if column in found else "" for column in columns))
             for setting, found in sorted(errors.items())
         ]
-        return [TextTable("Mean error over the sets, on orders of the rows that no table reports", header, rows)]
+        title = "Mean error over the sets, on orders of the rows that no table reports"
+        return [TextTable(title, header, rows)] if rows else []
 
 
 def _errors(job: Job) -> Iterator[tuple[str, dict[str, float]]]:

@@ -107,7 +107,7 @@ def _single(tables: Sequence[ErrorTable]) -> TextTable:
                 name: [dataset for dataset, error in errors.items() if error < figures["single"][dataset]]
                 for name, errors in figures.items()
             }
-            counts = (out_of(len(below[name]), table.sets) if name in below else "" for name in methods)
+            counts = (out_of(len(below[name]), figures[name]) if name in below else "" for name in methods)
             rows.append((f"{table.label}: the paper, as printed", *counts))
     return TextTable(
         "Sets on which a method's error is below that of a single classifier",

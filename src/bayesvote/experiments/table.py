@@ -42,8 +42,9 @@ class Table(Experiment):
 
     def lead(self, trials: int) -> str:
         """What the figures are."""
+        beside = "its standard error and the paper's figure" if self.published else "its standard error"
         return (
-            f"Mean error over {trials} orders of the rows, with its standard error and the paper's figure. "
+            f"Mean error over {trials} orders of the rows, with {beside}. "
             f"Ties are by a paired t-test at {TIED}. {self.remark}"
         ).strip()
 
