@@ -7,18 +7,7 @@ from bayesvote.experiments.default_classifier import PEERS
 from bayesvote.experiments.frozen_members import TABLE1
 from bayesvote.experiments.online_members import TABLE4
 from bayesvote.experiments.shown import TextTable
-
-
-def line(experiment: str, members: str, dataset: str, errors: dict[str, float], trial: int = 0) -> dict[str, Any]:
-    return {
-        "experiment": experiment,
-        "members": members,
-        "dataset": dataset,
-        "trial": trial,
-        "rows": 100,
-        "partial": False,
-        "errors": errors,
-    }
+from experiments.results import line
 
 
 def compared(results: list[dict[str, Any]], title: str) -> TextTable:

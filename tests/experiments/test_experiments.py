@@ -40,12 +40,12 @@ def test_facts(name: str) -> None:
     assert {job.members for job in jobs} == set(experiment.members)
     assert {job.dataset for job in jobs} == set(experiment.sets)
     for job in jobs:
-        assert experiment.has(job)
+        assert experiment.includes(job)
         assert experiment.rows(job.dataset) > 0
         settings = experiment.settings(job)
         assert json.loads(json.dumps(settings)) == settings
-    assert not experiment.has(Job(name, "others", experiment.sets[0], 0))
-    assert not experiment.shown([])
+    assert not experiment.includes(Job(name, "others", experiment.sets[0], 0))
+    assert not experiment.show([])
 
 
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if isinstance(one, Table)])
@@ -55,7 +55,7 @@ def test_published_figures_stand_beside_a_method_and_a_set(name: str) -> None:
     kinds = {MEMBERS[members].kind if members in MEMBERS else members for members in table.members}
     assert set(table.published) <= kinds
     for figures in table.published.values():
-        assert table.compared in figures
+        assert table.reference in figures
         assert set(figures) <= {method.name for method in table.methods}
         assert all(set(errors) <= set(table.sets) for errors in figures.values())
 

@@ -77,12 +77,12 @@ def _errors(found: ErrorTable) -> Table:
     table.add_column("set", no_wrap=True)
     for method in found.methods:
         table.add_column(method.narrow or method.name, justify="right")
-    published = [row.entries[found.compared].published if found.compared in row.entries else None for row in found.rows]
-    if any(published):
+    if found.published:
         table.add_column(found.publisher, style="dim", justify="right", no_wrap=True)
-    for row, figure in zip(found.rows, published, strict=True):
+    for row in found.rows:
         cells = [_cell(row.entries[method.name]) for method in found.methods]
-        table.add_row(row.dataset, *cells, *([f"{figure:.3f}" if figure else ""] if any(published) else []))
+        figure = found.published.get(row.dataset)
+        table.add_row(row.dataset, *cells, f"{figure:.3f}" if figure is not None else None)
     return table
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesvote.experiments.comparisons import WEIGHT_TABLES, select
 from bayesvote.experiments.frozen_members import TABLE1, TABLE2
-from bayesvote.experiments.members import MEMBERS, plain
+from bayesvote.experiments.members import MEMBERS, in_words
 from bayesvote.experiments.online_members import TABLE3, TABLE4
 from bayesvote.experiments.registry import EXPERIMENTS
 from bayesvote.experiments.shown import Aim, ErrorTable, count_reaching
@@ -41,7 +41,7 @@ def _baselines(tables: Sequence[ErrorTable]) -> Iterator[Aim]:
         for table in blocks:
             ours, means = table.mean("GammaRate"), {name: table.mean(name) for name in baselines}
             rival = min(means, key=means.__getitem__)
-            parts.append(f"{plain(table.members)} {ours:.4f} against {means[rival]:.4f} ({rival})")
+            parts.append(f"{in_words(table.members)} {ours:.4f} against {means[rival]:.4f} ({rival})")
             reached.append(ours <= means[rival])
         what = f"GammaRate's mean error over the sets at or below every weighting baseline of tables 1 and 2: {given}"
         yield Aim(what, f"{sum(reached)} of {len(reached)} blocks: {'; '.join(parts)}", all(reached))

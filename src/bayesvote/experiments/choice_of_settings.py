@@ -14,7 +14,7 @@ from bayesvote.experiments.members import (
     NAIVE_BAYES,
     PERCEPTRONS,
     FrozenMembers,
-    plain,
+    in_words,
 )
 from bayesvote.experiments.shown import TextTable
 from bayesvote.experiments.streams import ONLINE, STATIC, measure, stream, stream_settings
@@ -49,7 +49,7 @@ class ChoiceOfSettings(Experiment):
             }
         }
 
-    def shown(self, results: Results) -> list[TextTable]:
+    def show(self, results: Results) -> list[TextTable]:
         """Mean error over the sets by setting, kind of members and method."""
         errors: dict[str, dict[tuple[str, str], list[float]]] = {}
         for line in results:
@@ -57,7 +57,7 @@ class ChoiceOfSettings(Experiment):
                 setting, _, method = name.partition(": ")
                 errors.setdefault(setting, {}).setdefault((line["members"], method), []).append(error)
         columns = list(dict.fromkeys(column for by_column in errors.values() for column in by_column))
-        header = ("setting", *(f"{method}, {plain(members)}" for members, method in columns))
+        header = ("setting", *(f"{method}, {in_words(members)}" for members, method in columns))
         rows = [
             (setting, *(f"{np.mean(found[column]):.4f}" if column in found else "" for column in columns))
             for setting, found in sorted(errors.items())

@@ -21,7 +21,7 @@ METHODS = {
 
 def error_tables(results: Results) -> list[ErrorTable]:
     """The tables of errors of all experiments that have some."""
-    shown = chain.from_iterable(experiment.shown(experiment.of(results)) for experiment in EXPERIMENTS.values())
+    shown = chain.from_iterable(experiment.show(experiment.own_results(results)) for experiment in EXPERIMENTS.values())
     return [one for one in shown if isinstance(one, ErrorTable)]
 
 

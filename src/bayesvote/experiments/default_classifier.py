@@ -115,6 +115,6 @@ TABLE6 = DefaultTable(
         *(Method(name) for name in list(ABLATION)[2:]),
     ),
     published={"default": {"default": PEERS}},
-    compared="default",
+    reference="default",
     publisher="others",
 )

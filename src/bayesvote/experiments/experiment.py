@@ -26,7 +26,7 @@ class Job(NamedTuple):
 
 
 def job_of(result: Mapping[str, Any]) -> Job:
-    """The job that a result is of."""
+    """The job that gave a result."""
     return Job(*(result[name] for name in Job._fields))
 
 
@@ -41,15 +41,15 @@ class Experiment(ABC):
     title
         What it shows, in a few words.
     members, sets
-        The kinds of members and the data sets; it is run on each of one with each of the other.
+        The kinds of members and the data sets; it is run on every pair of them.
     most_trials
-        For sets that have fewer trials than asked for, how many.
+        The most trials of a set that is too large for as many as are asked for.
     simulated_rows
         How many rows its streams have if it makes them itself; 0 if ``sets`` are data sets.
     remark
-        What a reader has to know to read it rightly.
+        What a reader has to know to understand it.
     by_name_only
-        Whether it is left out unless it is asked for.
+        Whether it runs only when it is named.
     """
 
     name: str
@@ -63,15 +63,15 @@ class Experiment(ABC):
 
     @abstractmethod
     def settings(self, job: Job) -> dict[str, Any]:
-        """Everything beside the data that a job's numbers depend on."""
+        """Everything but the data that a job's numbers depend on."""
 
     @abstractmethod
     def run(self, job: Job) -> Result:
-        """Do a job: what is in its line of the results beside the job and its settings."""
+        """Do a job; its line in the results has what is returned, beside the job and its settings."""
 
     @abstractmethod
-    def shown(self, results: Results) -> Sequence[Shown]:
-        """Its tables or plots, of results as ``of`` gives them."""
+    def show(self, results: Results) -> Sequence[Shown]:
+        """Turn results, as ``own_results`` gives them, into tables or plots."""
 
     def lead(self, trials: int) -> str:
         """The sentences above its tables or plots."""
@@ -96,11 +96,11 @@ class Experiment(ABC):
         return f"{self.label.capitalize()}. {self.title}"
 
     def rows(self, dataset: str) -> int:
-        """How many rows one of its sets has, about."""
+        """About how many rows one of its sets has."""
         return self.simulated_rows or DATASETS[dataset].whole.rows
 
     def jobs(self, datasets: Collection[str], trials: int) -> list[Job]:
-        """The jobs on some data sets."""
+        """Its jobs on these data sets."""
         return [
             Job(self.name, members, dataset, trial)
             for members in self.members
@@ -109,13 +109,13 @@ class Experiment(ABC):
             for trial in range(min(trials, self.most_trials.get(dataset, trials)))
         ]
 
-    def has(self, job: Job) -> bool:
-        """Whether a job is one of its own."""
+    def includes(self, job: Job) -> bool:
+        """Whether a job belongs to it."""
         return job.experiment == self.name and job.members in self.members and job.dataset in self.sets
 
-    def of(self, results: Results) -> Results:
-        """Its own results, by set, members and trial: jobs end in any order, and no figure may depend on it."""
-        own = {job: line for line in results if self.has(job := job_of(line))}
+    def own_results(self, results: Results) -> Results:
+        """Its own results, sorted: jobs end in any order, and no figure may depend on that."""
+        own = {job: line for line in results if self.includes(job := job_of(line))}
         return [
             own[job]
             for job in sorted(

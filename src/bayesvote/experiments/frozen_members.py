@@ -60,7 +60,7 @@ class FrozenTable(Table):
         models["single"] = frozen.ensemble(Voting(), members=frozen.train(1, None))
         return measure(models, frozen.stream)
 
-    def completed(self, errors: Mapping[str, Array]) -> Mapping[str, Array]:
+    def with_derived(self, errors: Mapping[str, Array]) -> Mapping[str, Array]:
         """With the step of SGD and SAG that is best in hindsight on these trials."""
         found = dict(errors)
         for name in ("SGD", "SAG"):

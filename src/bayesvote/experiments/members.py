@@ -22,9 +22,9 @@ TRAIN_SHARE = 0.1  # of the rows, for members that are frozen afterwards
 
 
 class Members(NamedTuple):
-    """A kind of members: of the paper's kinds, which, and whether they are made as the paper has them or as we do.
+    """Members of one of the paper's two kinds, made as in the paper or as we prefer them.
 
-    Naive Bayes goes over its training rows once: it would only count them again.
+    ``passes`` is how often they go over their training rows; naive Bayes would only count them again.
     """
 
     make: Callable[[int, float | None], Bank[Any]]
@@ -63,8 +63,8 @@ NAIVE_BAYES = ("gaussian_naive_bayes", "naive_bayes")
 THE_PAPERS = ("perceptron", "gaussian_naive_bayes")
 
 
-def plain(members: str) -> str:
-    """The name of a kind of members in words."""
+def in_words(members: str) -> str:
+    """A name with spaces, for readers."""
     return members.replace("_", " ")
 
 

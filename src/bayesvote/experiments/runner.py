@@ -123,7 +123,7 @@ def _is_current(result: Result) -> bool:
     experiment = EXPERIMENTS.get(job.experiment)
     return bool(
         experiment
-        and experiment.has(job)
+        and experiment.includes(job)
         and result["settings"] == json.loads(json.dumps(experiment.settings(job)))
         and result["versions"] == versions()
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesvote._checks import Array
 
-EQUAL = 1e-12  # means that differ by less are the same number of mistakes, added in another order
+EQUAL = 1e-12  # errors that differ by less are equal but for rounding
 
 
 class Method(NamedTuple):
@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     """A cell of a table: the error's mean over trials, its standard error, and the published figure if there is one."""
 
     mean: float
-    error: float
+    standard_error: float
     best: bool
     tied: bool
     published: float | None
@@ -39,7 +39,7 @@ class Row(NamedTuple):
     """A data set's errors by method."""
 
     dataset: str
-    rows: int
+    n_rows: int
     partial: bool
     entries: Mapping[str, Entry]
 
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 class ErrorTable(NamedTuple):
     """Errors by data set and method, for one kind of members.
 
-    ``compared`` names the method beside which a terminal, which has no room for more, shows ``publisher``'s figures.
+    ``reference`` names the method beside which a terminal, which has no room for more, shows ``publisher``'s figures.
     """
 
     experiment: str
@@ -57,13 +57,19 @@ class ErrorTable(NamedTuple):
     all_methods: tuple[Method, ...]
     rows: list[Row]
     digits: int
-    compared: str
+    reference: str
     publisher: str
 
     @property
     def methods(self) -> list[Method]:
         """The methods that there are results of on every set."""
         return [method for method in self.all_methods if self.has(method.name)]
+
+    @property
+    def published(self) -> dict[str, float]:
+        """The published figures of the reference method, by set."""
+        cells = {row.dataset: row.entries[self.reference] for row in self.rows if self.reference in row.entries}
+        return {dataset: cell.published for dataset, cell in cells.items() if cell.published is not None}
 
     def has(self, method: str) -> bool:
         """Whether a method was run on every set."""

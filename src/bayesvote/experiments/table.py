@@ -7,10 +7,10 @@ import numpy as np
 
 from bayesvote._checks import Array
 from bayesvote.experiments.experiment import Experiment, Results
-from bayesvote.experiments.members import MEMBERS, plain
-from bayesvote.experiments.shown import Entry, ErrorTable, Method, Row
+from bayesvote.experiments.members import MEMBERS, in_words
+from bayesvote.experiments.shown import EQUAL, Entry, ErrorTable, Method, Row
 
-TIED = 0.05  # a method whose paired difference to the best is less sure than this is called tied with it
+TIED = 0.05  # a method is tied with the best if the p-value of their paired difference is above this
 
 SINGLE = Method("single")
 VOTING = Method("Voting")
@@ -30,14 +30,14 @@ class Table(Experiment):
         The figures it is compared with, by kind of members, method and set.
     digits
         How many are shown.
-    compared, publisher
+    reference, publisher
         The method beside which a terminal shows the published figures, and whose those are.
     """
 
     methods: tuple[Method, ...]
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     digits: int = 3
-    compared: str = "GammaRate"
+    reference: str = "GammaRate"
     publisher: str = "paper"
 
     def lead(self, trials: int) -> str:
@@ -56,11 +56,11 @@ class Table(Experiment):
         """The results of a block."""
         return [line for line in results if line["members"] == members]
 
-    def completed(self, errors: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Errors over the trials by method, with those of methods that follow from others."""
+    def with_derived(self, errors: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Errors over the trials by method, with those of methods that are derived from others."""
         return errors
 
-    def shown(self, results: Results) -> list[ErrorTable]:
+    def show(self, results: Results) -> list[ErrorTable]:
         """A table for each kind of members that there are results of."""
         found = []
         for members in self.members:
@@ -68,7 +68,7 @@ class Table(Experiment):
             sets = [name for name in self.sets if any(line["dataset"] == name for line in lines)]
             rows = [self._row(members, name, [line for line in lines if line["dataset"] == name]) for name in sets]
             if rows:
-                title = self.heading + (f": {plain(members)}" if len(self.members) > 1 else "")
+                title = self.heading + (f": {in_words(members)}" if len(self.members) > 1 else "")
                 found.append(
                     ErrorTable(
                         self.name,
@@ -78,7 +78,7 @@ class Table(Experiment):
                         self.methods,
                         rows,
                         self.digits,
-                        self.compared,
+                        self.reference,
                         self.publisher,
                     )
                 )
@@ -87,7 +87,7 @@ class Table(Experiment):
     def _row(self, members: str, dataset: str, lines: Results) -> Row:
         trials = [line["errors"] for line in lines]
         in_all = [name for name in trials[0] if all(name in one for one in trials)]
-        known = self.completed({name: np.array([one[name] for one in trials]) for name in in_all})
+        known = self.with_derived({name: np.array([one[name] for one in trials]) for name in in_all})
         errors = {method.name: known[method.name] for method in self.methods if method.name in known}
         means = {name: float(values.mean()) for name, values in errors.items()}
         best = min(means, key=means.__getitem__)
@@ -97,7 +97,7 @@ class Table(Experiment):
                 means[name],
                 _standard_error(values),
                 means[name] == means[best],
-                means[name] != means[best] and _chance(values - errors[best]) > TIED,
+                means[name] != means[best] and _p_value(values - errors[best]) > TIED,
                 published.get(name, {}).get(dataset),
             )
             for name, values in errors.items()
@@ -114,12 +114,12 @@ def _standard_error(values: Array) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
-def _chance(differences: Array) -> float:
-    """Chance of differences as large as these if there were none: the paired t-test, two-sided."""
+def _p_value(differences: Array) -> float:
+    """The p-value of the two-sided paired t-test: the chance of such differences if there were none."""
     from scipy.stats import ttest_1samp
 
     if len(differences) < 2:
         return 1.0
-    if np.ptp(differences) < 1e-12:  # equal but for rounding
-        return float(abs(differences[0]) < 1e-12)
+    if np.ptp(differences) < EQUAL:  # the same difference every time: there is no spread to test against
+        return float(abs(differences[0]) < EQUAL)
     return float(ttest_1samp(differences, 0.0).pvalue)

@@ -13,7 +13,7 @@ from bayesvote.experiments.members import (
     PERCEPTRONS,
     FrozenMembers,
     frozen_settings,
-    plain,
+    in_words,
 )
 from bayesvote.experiments.shown import ErrorTable, Method, TextTable, listed
 from bayesvote.experiments.streams import STATIC, measure
@@ -59,7 +59,7 @@ class LossTable(Table):
         for kind, figures in self.published.items() if rows else ():
             means = (f"{np.mean(list(figures[name].values())):.4f}" for name in losses)
             names = [name for name, error in figures["GammaShapeRate"].items() if error < figures["GammaRate"][name]]
-            rows.append((f"{plain(kind)}, as printed", *means, listed(names, figures["GammaRate"])))
+            rows.append((f"{in_words(kind)}, as printed", *means, listed(names, figures["GammaRate"])))
         header = ("members", "(8)", "(19)", "(22)", "(22) is below (8) on")
         return TextTable("Table 5: the three losses, mean error", header, rows)
 

@@ -37,10 +37,10 @@ def paper_report(path: str | os.PathLike[str]) -> Report:
     if aimed := aims(tables):
         rows = [[aim.what, aim.found, "yes" if aim.reached else "no"] for aim in aimed]
         sections.append(Section("What was aimed at", [Table("Aims and results", ["aim", "result", "reached"], rows)]))
-    run = [(experiment, lines) for experiment in EXPERIMENTS.values() if (lines := experiment.of(results))]
+    run = [(experiment, lines) for experiment in EXPERIMENTS.values() if (lines := experiment.own_results(results))]
     for experiment, lines in run:
         lead = experiment.lead(trials=1 + max(line["trial"] for line in lines))
-        sections.append(Section(experiment.heading, _blocks(experiment.shown(lines)), lead=lead))
+        sections.append(Section(experiment.heading, _blocks(experiment.show(lines)), lead=lead))
     sections.append(Section("Settings", [_settings(run)], lead=SETTINGS))
     sections.append(Section("Versions", [Facts(results[0]["versions"])]))
     lead = (
@@ -65,7 +65,7 @@ def _errors(table: ErrorTable) -> Table:
     rows: list[list[str | Cell]] = [
         [
             row.dataset + (" (part)" if row.partial else ""),
-            f"{row.rows:,}",
+            f"{row.n_rows:,}",
             *(_cell(row.entries[method.name], table.digits) for method in table.methods),
         ]
         for row in table.rows
@@ -89,7 +89,7 @@ def _cell(entry: Entry, digits: int) -> Cell:
         bold=entry.best,
         tied=entry.tied,
         note="" if entry.published is None else number(entry.published, digits),
-        spread="" if np.isnan(entry.error) else f"±{number(entry.error, digits)}",
+        spread="" if np.isnan(entry.standard_error) else f"±{number(entry.standard_error, digits)}",
     )
 
 
