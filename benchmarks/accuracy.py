@@ -15,7 +15,8 @@ from joblib import Parallel, delayed
 
 from bayesvote import BayesianEnsembleClassifier, prequential
 from bayesvote.datasets import DATASETS, locate
-from bayesvote.experiments.setup import rows, stream
+from bayesvote.experiments.default_classifier import TABLE6
+from bayesvote.experiments.streams import stream
 
 MOST_ROWS = 2_000
 FORESTS = ("river forest, 10 trees", "river random patches, 10 trees")
@@ -57,8 +58,8 @@ def main(trials: int) -> None:
     sets = [name for name in DATASETS if locate(name)[0] != "download"]
     jobs = [
         (name, trial)
-        for name in sorted(sets, key=rows, reverse=True)
-        for trial in range(trials if rows(name) <= MOST_ROWS else min(trials, 2))
+        for name in sorted(sets, key=TABLE6.rows, reverse=True)
+        for trial in range(trials if TABLE6.rows(name) <= MOST_ROWS else min(trials, 2))
     ]
     errors: dict[str, dict[str, list[float]]] = {name: {model: [] for model in MODELS} for name in sets}
     seconds = dict.fromkeys(MODELS, 0.0)
@@ -67,7 +68,7 @@ def main(trials: int) -> None:
         delayed(run)(*job) for job in jobs
     ):
         print(f"  done: {dataset}, trial {trial + 1}", file=sys.stderr)
-        n += min(rows(dataset), MOST_ROWS)
+        n += min(TABLE6.rows(dataset), MOST_ROWS)
         for model, (error, took) in found.items():
             errors[dataset][model].append(error)
             seconds[model] += took

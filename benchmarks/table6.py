@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayesvote.datasets import DATASETS, locate
-from bayesvote.experiments.setup import EXPERIMENTS, TABLE6_ROWS, rows, stream
+from bayesvote.experiments.default_classifier import MOST_ROWS, TABLE6
+from bayesvote.experiments.streams import stream
 from configurations import CONFIGURATIONS, LIBRARIES
 
 STORED = Path(__file__).with_suffix(".jsonl")
@@ -42,11 +43,11 @@ class Figure(NamedTuple):
 
 
 def stream_rows(dataset: str) -> int:
-    return min(rows(dataset), TABLE6_ROWS)
+    return min(TABLE6.rows(dataset), MOST_ROWS)
 
 
 def orders(dataset: str) -> int:
-    return EXPERIMENTS["table6"].trials.get(dataset, ORDERS)
+    return TABLE6.most_trials.get(dataset, ORDERS)
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Figure]]:

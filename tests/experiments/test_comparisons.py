@@ -2,25 +2,16 @@
 
 from typing import Any
 
-from bayesvote.experiments.comparisons import Comparison, comparisons
-from bayesvote.experiments.published import PAPER, PEERS
-from bayesvote.experiments.summary import blocks
+from bayesvote.experiments.comparisons import comparisons, error_tables
+from bayesvote.experiments.default_classifier import PEERS
+from bayesvote.experiments.frozen_members import TABLE1
+from bayesvote.experiments.online_members import TABLE4
+from bayesvote.experiments.shown import TextTable
+from experiments.results import line
 
 
-def line(experiment: str, members: str, dataset: str, errors: dict[str, float], trial: int = 0) -> dict[str, Any]:
-    return {
-        "experiment": experiment,
-        "members": members,
-        "dataset": dataset,
-        "trial": trial,
-        "rows": 100,
-        "partial": False,
-        "errors": errors,
-    }
-
-
-def compared(results: list[dict[str, Any]], title: str) -> Comparison:
-    (found,) = (one for one in comparisons(blocks(results)) if title in one.title)
+def compared(results: list[dict[str, Any]], title: str) -> TextTable:
+    (found,) = (one for one in comparisons(error_tables(results)) if title in one.title)
     assert all(len(row) == len(found.header) for row in found.rows)
     return found
 
@@ -41,7 +32,7 @@ def online(members: str, dataset: str, **errors: float) -> dict[str, Any]:
 
 def test_every_method_is_counted_against_the_papers_figure_for_11() -> None:
     heart, sonar, online_heart = 0.239, 0.369, 0.2134
-    assert PAPER["table1", "perceptron"]["GammaRate"]["heart"] == heart
+    assert TABLE1.published["perceptron"]["GammaRate"]["heart"] == heart
     results = [
         static("perceptron", "heart", GammaRate=heart + 0.0004, JointGaussian=0.1),  # rounds to the printed figure
         static("perceptron", "sonar", GammaRate=sonar + 0.0006, JointGaussian=0.1),  # does not
@@ -102,7 +93,7 @@ def test_as_printed_the_paper_fails_on_one_set_of_table_4() -> None:
     found = compared([line("table4", "naive_bayes", "heart", errors)], "below that of a single classifier")
     assert found.rows[-1][2] == "9 of 10"
     assert "0.2552 against 0.2206" in found.note
-    figures = PAPER["table4", "naive_bayes"]
+    figures = TABLE4.published["naive_bayes"]
     assert (figures["GammaRate"]["cod-rna"], figures["single"]["cod-rna"]) == (0.2552, 0.2206)
 
 
@@ -146,5 +137,5 @@ def test_the_default_is_shown_with_the_mean_of_the_best_others() -> None:
 
 def test_nothing_is_said_of_what_was_not_run() -> None:
     assert comparisons([]) == []
-    titles = [one.title for one in comparisons(blocks([static("perceptron", "heart")]))]
+    titles = [one.title for one in comparisons(error_tables([static("perceptron", "heart")]))]
     assert not [title for title in titles if "Table" in title or "boosted" in title]

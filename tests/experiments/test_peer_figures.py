@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import table6
 from bayesvote.datasets import DATASETS, load_dataset, scale
-from bayesvote.experiments.published import PEERS
+from bayesvote.experiments.default_classifier import PEERS
 from configurations import CONFIGURATIONS, LIBRARIES
 
 ROOT = Path(__file__).parents[2]

@@ -9,10 +9,18 @@ from numpy.typing import NDArray
 from bayesvote import theory
 from bayesvote._checks import Array, Labels
 from bayesvote.datasets import load_dataset
-from bayesvote.experiments import DEFAULT, EXPERIMENTS, figures, read, reproduce, setup, tables
-from bayesvote.experiments.published import ONLINE, PAPER, PEERS, STATIC
-from bayesvote.experiments.runner import RUN
-from bayesvote.experiments.setup import Job
+from bayesvote.experiments import EXPERIMENTS, read, reproduce
+from bayesvote.experiments.comparisons import WEIGHT_TABLES
+from bayesvote.experiments.convergence import FIGURE4
+from bayesvote.experiments.default_classifier import PEERS
+from bayesvote.experiments.drift import FIGURE6
+from bayesvote.experiments.experiment import Job
+from bayesvote.experiments.frozen_members import TABLE1, TABLE2
+from bayesvote.experiments.members import FrozenMembers
+from bayesvote.experiments.online_members import TABLE3, TABLE4
+from bayesvote.experiments.runner import jobs_of
+from bayesvote.experiments.streams import ONLINE, STATIC
+from bayesvote.experiments.three_losses import LOSSES, TABLE5
 from bayesvote.weighting import GammaShape, GammaShapeRate
 
 
@@ -36,7 +44,7 @@ def perceptrons(X: Array, y: Labels, own: NDArray[np.bool_], passes: int) -> tup
 
 def test_table1_is_the_papers_algorithm_2() -> None:
     job = Job("table1", "perceptron", "heart", 3)
-    found = tables.static(job)["errors"]["GammaRate"]
+    found = TABLE1.run(job)["errors"]["GammaRate"]
 
     data = load_dataset("heart")
     raw = np.asarray(data.X)
@@ -44,7 +52,7 @@ def test_table1_is_the_papers_algorithm_2() -> None:
     X = 2 * (raw - low) / (high - low) - 1
     order = np.random.default_rng(3).permutation(270)
     X, y = X[order], data.y[order]
-    state: Any = tables.Static(job).members.state
+    state: Any = FrozenMembers(job).members.state
     own = state.mask.T.astype(bool)
     assert set(own.sum(axis=1)) == {6}  # half of the thirteen features
     W, b = perceptrons(X[:27], y[:27], own, 20)
@@ -69,7 +77,7 @@ def test_every_experiment_runs_and_says_what_it_did(tmp_path: Path) -> None:
         assert line["settings"]
         values = list(line["errors"].values()) if "errors" in line else np.ravel(list(line["series"].values()))
         assert all(0 <= value <= 1 for value in values)
-    assert len(EXPERIMENTS) == len(RUN) == len(DEFAULT) + 1
+    assert [name for name, experiment in EXPERIMENTS.items() if experiment.by_name_only] == ["settings"]
 
 
 def test_processes_change_nothing_and_an_interrupted_run_goes_on(tmp_path: Path) -> None:
@@ -122,28 +130,25 @@ def test_wrong_names_are_refused(tmp_path: Path, wrong: dict[str, Any], told: st
 
 
 def test_the_papers_figures_have_its_claims() -> None:
-    for table in ("table1", "table2"):
-        for (experiment, _), methods in PAPER.items():
-            if experiment == table:
-                for dataset in STATIC:
-                    assert all(methods["GammaRate"][dataset] <= method[dataset] for method in methods.values())
-    kinds = {"perceptron": 9, "naive_bayes": 7}  # "most", and "7 out of 10"
-    for table, kind in (("table3", "perceptron"), ("table4", "naive_bayes")):
-        methods = PAPER[table, kind]
-        best = [all(methods["GammaRate"][name] <= method[name] for method in methods.values()) for name in ONLINE]
-        assert sum(best) == kinds[kind]
+    best = {}
+    for table in WEIGHT_TABLES:
+        (methods,) = table.published.values()
+        assert all(set(errors) == set(table.sets) for errors in methods.values())
+        least = [all(methods["GammaRate"][name] <= other[name] for other in methods.values()) for name in table.sets]
+        best[table] = sum(least)
+    assert best == {TABLE1: 10, TABLE2: 10, TABLE3: 9, TABLE4: 7}  # "most", and "7 out of 10"
     assert set(PEERS) == set(STATIC) | set(ONLINE)
 
 
 def test_all_jobs_of_the_largest_sets_come_first() -> None:
-    jobs = setup.jobs(("table3", "figure4"), ONLINE, 2)
-    sizes = [setup.rows(job.dataset) for job in jobs]
+    jobs = jobs_of(("table3", "figure4"), ONLINE, 2)
+    sizes = [EXPERIMENTS[job.experiment].rows(job.dataset) for job in jobs]
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(jobs)) == len(jobs) == 2 * (2 * len(ONLINE) + 1)
 
 
 def test_convergence_reaches_the_theorems_variance() -> None:
-    found = figures.convergence(Job("figure4", "simulated", "losses", 0))
+    found = FIGURE4.run(Job("figure4", "simulated", "losses", 0))
     series, limits = found["series"], found["limits"]
     limit, of_twice = limits["limit (15), that of the best step, too"], limits["limit (18) of twice the best step"]
     assert of_twice == pytest.approx(4 / 3 * limit)
@@ -171,8 +176,8 @@ def test_only_the_steps_of_figure_4_keep_all_weights_positive(times: int, leaves
 
 
 def test_settings_say_what_the_further_losses_start_from() -> None:
-    said = setup.settings(Job("table5", "perceptron", "heart", 0))
-    shape, both = setup.LOSSES["GammaShape"], setup.LOSSES["GammaShapeRate"]
+    said = TABLE5.settings(Job("table5", "perceptron", "heart", 0))
+    shape, both = LOSSES["GammaShape"], LOSSES["GammaShapeRate"]
     assert isinstance(shape, GammaShape)
     assert isinstance(both, GammaShapeRate)
     assert (said["theta"], said["a"], said["b"], said["c"]) == (shape.theta, shape.a, shape.b, shape.c)
@@ -180,6 +185,6 @@ def test_settings_say_what_the_further_losses_start_from() -> None:
 
 
 def test_forgetting_finds_the_new_members() -> None:
-    found = figures.drift(Job("figure6", "perceptron", "drift", 0))["series"]
+    found = FIGURE6.run(Job("figure6", "perceptron", "drift", 0))["series"]
     end = {name: np.mean(values[-50:]) for name, values in found.items()}
     assert end["forgetting 0.999"] < 0.8 * end["forgetting 1"]

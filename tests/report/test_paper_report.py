@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bayesvote.experiments import read, reproduce
-from bayesvote.experiments.comparisons import comparisons
-from bayesvote.experiments.summary import blocks
+from bayesvote.experiments.comparisons import comparisons, error_tables
 from bayesvote.report import Cell, Chart, Facts, Report, Section, Series, Table, Text, render, render_markdown, write
 from bayesvote.report.blocks import Charts
 from bayesvote.report.paper import paper_report
@@ -59,7 +58,7 @@ def test_there_is_a_section_for_everything(results: Path) -> None:
 def test_comparisons_come_first(results: Path) -> None:
     first = paper_report(results).sections[0]
     assert first.title == "What the tables say"
-    expected = comparisons(blocks(read(results)))
+    expected = comparisons(error_tables(read(results)))
     assert len(expected) == 5
     for block, compared in zip(first.blocks, expected, strict=True):
         assert isinstance(block, Table)

@@ -315,13 +315,14 @@ def reproduce(
     json: _Json = False,
 ) -> None:
     """Run the experiments of the paper again, on all data sets that need no download."""
-    from bayesvote.cli import catalogue, repeat
+    from bayesvote.cli import catalogue
+    from bayesvote.cli import reproduce as work
 
     for name in dataset or []:
         _usage(catalogue.check, name)
     for name in tables or []:
-        _usage(repeat.check, name)
-    repeat.reproduce(
+        _usage(work.check, name)
+    work.reproduce(
         tables or [], folder, trials=trials, jobs=jobs, datasets=dataset or None, report=report, as_json=json
     )
 

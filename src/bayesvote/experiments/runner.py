@@ -2,39 +2,23 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import starmap
 from pathlib import Path
-from typing import Any
 
 import joblib
 
 from bayesvote._checks import one_of, whole
 from bayesvote._versions import versions
 from bayesvote.datasets import DATASETS, locate
-from bayesvote.experiments import figures, setup, tables
-from bayesvote.experiments.setup import EXPERIMENTS, Job
-
-RUN: dict[str, Callable[[Job], dict[str, Any]]] = {
-    "table1": tables.static,
-    "table2": tables.static,
-    "table3": tables.online,
-    "table4": tables.online,
-    "table5": tables.losses,
-    "table6": tables.default,
-    "settings": tables.settings,
-    "figure1": figures.curves,
-    "figure2": figures.sensitivity,
-    "figure3": figures.sensitivity,
-    "figure4": figures.convergence,
-    "figure5": figures.weights,
-    "figure6": figures.drift,
-}
+from bayesvote.experiments.experiment import Experiment, Job, Result, job_of
+from bayesvote.experiments.registry import EXPERIMENTS
 
 Progress = Callable[[int, int, str], None]
 
 
 def reproduce(
-    experiments: Sequence[str] = setup.DEFAULT,
+    experiments: Sequence[str] | None = None,
     folder: str | os.PathLike[str] = "reproduced",
     *,
     trials: int = 5,
@@ -51,7 +35,8 @@ def reproduce(
     Parameters
     ----------
     experiments
-        Names among "table1" to "table6", "figure1" to "figure6" and "settings"; by default all but the last.
+        Names of `EXPERIMENTS`: "table1" to "table6", "figure1" to "figure6" and "settings"; by default all but the
+        last, which has to be named.
     folder
         Where ``results.jsonl`` is written.
     trials
@@ -68,7 +53,7 @@ def reproduce(
     Path
         The file.
     """
-    for name in experiments:
+    for name in experiments or ():
         one_of("reproduce", "experiments", name, EXPERIMENTS)
     for name in datasets or ():
         one_of("reproduce", "datasets", name, DATASETS)
@@ -76,28 +61,29 @@ def reproduce(
     if jobs is not None:
         whole("reproduce", "jobs", jobs)
     at_hand = tuple(name for name in DATASETS if locate(name)[0] != "download")
-    todo = setup.jobs(tuple(experiments), tuple(datasets or at_hand), trials)
+    if experiments is None:
+        experiments = [name for name, one in EXPERIMENTS.items() if not one.by_name_only]
     path = Path(folder) / "results.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = [line for line in read(path) if _is_current(line)]
     _rewrite(path, kept)
-    done = {_job(line) for line in kept}
-    todo = [job for job in todo if job not in done]
-    total, finished = sum(setup.rows(job.dataset) for job in todo), 0
+    done = {job_of(line) for line in kept}
+    todo = [job for job in jobs_of(experiments, datasets or at_hand, trials) if job not in done]
+    total, finished = sum(map(_rows, todo)), 0
     with path.open("a", encoding="utf-8") as file:
         for result in _results(todo, -1 if jobs is None else jobs):
             file.write(json.dumps(result) + "\n")
             file.flush()
-            job = _job(result)
-            finished += setup.rows(job.dataset)
+            job = job_of(result)
+            finished += _rows(job)
             if on_progress:
                 on_progress(finished, total, f"{job.experiment}, {job.dataset}, trial {job.trial + 1}")
     return path
 
 
-def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def read(path: str | os.PathLike[str]) -> list[Result]:
     """Results of a file; a line that was cut off by an interruption is left out."""
-    found: list[dict[str, Any]] = []
+    found: list[Result] = []
     if Path(path).exists():
         for line in Path(path).read_text(encoding="utf-8").splitlines():
             try:
@@ -107,34 +93,44 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _results(todo: list[Job], jobs: int) -> Iterable[dict[str, Any]]:
-    if jobs == 1:
-        return map(_result, todo)
-    results: Iterable[dict[str, Any]] = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(
-        joblib.delayed(_result)(job) for job in todo
+def jobs_of(experiments: Iterable[str], datasets: Collection[str], trials: int) -> list[Job]:
+    """All jobs of some experiments, those on the largest sets first, so that no long one is left for the end."""
+    found = (job for name in experiments for job in EXPERIMENTS[name].jobs(datasets, trials))
+    return sorted(found, key=lambda job: (-_rows(job), job.dataset))
+
+
+def _rows(job: Job) -> int:
+    return EXPERIMENTS[job.experiment].rows(job.dataset)
+
+
+def _results(todo: Sequence[Job], processes: int) -> Iterable[Result]:
+    work = [(EXPERIMENTS[job.experiment], job) for job in todo]
+    if processes == 1:
+        return starmap(_result, work)
+    results: Iterable[Result] = joblib.Parallel(n_jobs=processes, batch_size=1, return_as="generator_unordered")(
+        joblib.delayed(_result)(experiment, job) for experiment, job in work
     )
     return results
 
 
-def _result(job: Job) -> dict[str, Any]:
-    return job._asdict() | {"settings": setup.settings(job), "versions": versions()} | RUN[job.experiment](job)
+def _result(experiment: Experiment, job: Job) -> Result:
+    return job._asdict() | {"settings": experiment.settings(job), "versions": versions()} | experiment.run(job)
 
 
-def _job(result: dict[str, Any]) -> Job:
-    return Job(*(result[name] for name in Job._fields))
-
-
-def _is_current(result: dict[str, Any]) -> bool:
-    job = _job(result)
+def _is_current(result: Result) -> bool:
+    """Whether a job would be run with the same settings and versions now."""
+    job = job_of(result)
+    experiment = EXPERIMENTS.get(job.experiment)
     return bool(
-        job.experiment in EXPERIMENTS
-        and result["settings"] == json.loads(json.dumps(setup.settings(job)))
+        experiment
+        and experiment.includes(job)
+        and result["settings"] == json.loads(json.dumps(experiment.settings(job)))
         and result["versions"] == versions()
     )
 
 
-def _rewrite(path: Path, results: list[dict[str, Any]]) -> None:
-    """Keep these results only; a file that is cut off meanwhile would lose them, hence the second name."""
-    whole_file = path.with_suffix(".tmp")
-    whole_file.write_text("".join(json.dumps(result) + "\n" for result in results), encoding="utf-8")
-    os.replace(whole_file, path)
+def _rewrite(path: Path, results: list[Result]) -> None:
+    """Keep these results only, by way of a second file: an interruption must not lose them."""
+    complete = path.with_suffix(".tmp")
+    complete.write_text("".join(json.dumps(result) + "\n" for result in results), encoding="utf-8")
+    os.replace(complete, path)

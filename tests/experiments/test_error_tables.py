@@ -1,25 +1,12 @@
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from bayesvote.experiments import EXPERIMENTS
-from bayesvote.experiments.aims import claims
-from bayesvote.experiments.published import PAPER, PEERS
-from bayesvote.experiments.summary import Entry, blocks
-
-
-def line(experiment: str, members: str, dataset: str, trial: int, **errors: float) -> dict[str, Any]:
-    return {
-        "experiment": experiment,
-        "members": members,
-        "dataset": dataset,
-        "trial": trial,
-        "rows": 100,
-        "partial": False,
-        "errors": {name.replace("_", " "): value for name, value in errors.items()},
-    }
+from bayesvote.experiments.aims import aims
+from bayesvote.experiments.comparisons import WEIGHT_TABLES, error_tables
+from bayesvote.experiments.default_classifier import PEERS
+from bayesvote.experiments.shown import Entry
+from experiments.results import line
 
 
 def test_means_standard_errors_and_ties_are_those_of_scipy() -> None:
@@ -30,15 +17,14 @@ def test_means_standard_errors_and_ties_are_those_of_scipy() -> None:
         "JointGaussian": rng.normal(0.199, 0.01, 5),
     }
     results = [
-        line("table1", "perceptron", "heart", t, **{name: v[t] for name, v in values.items()})
-        for t in reversed(range(5))
+        line("table1", "perceptron", "heart", {name: v[t] for name, v in values.items()}, t) for t in reversed(range(5))
     ]
-    (block,) = blocks(results)
+    (block,) = error_tables(results)
     entries = block.rows[0].entries
     best = min(values, key=lambda name: values[name].mean())
     for name, entry in entries.items():
         assert entry.mean == pytest.approx(values[name].mean())
-        assert entry.error == pytest.approx(np.std(values[name], ddof=1) / np.sqrt(5))
+        assert entry.standard_error == pytest.approx(np.std(values[name], ddof=1) / np.sqrt(5))
         assert entry.best == (name == best)
         assert entry.tied == (name != best and ttest_rel(values[name], values[best]).pvalue > 0.05)
     assert entries["GammaRate"].published == 0.239
@@ -47,45 +33,43 @@ def test_means_standard_errors_and_ties_are_those_of_scipy() -> None:
 
 
 def test_equal_trials_and_single_trials_have_no_test() -> None:
-    same = [line("table1", "perceptron", "heart", t, Voting=0.3, GammaRate=0.2, SAG=0.2) for t in range(3)]
-    entries = blocks(same)[0].rows[0].entries
+    same = [line("table1", "perceptron", "heart", {"Voting": 0.3, "GammaRate": 0.2, "SAG": 0.2}, t) for t in range(3)]
+    entries = error_tables(same)[0].rows[0].entries
     assert entries["GammaRate"].best
     assert entries["SAG"].best
     assert not entries["Voting"].tied
-    one = blocks(same[:1])[0].rows[0].entries
+    one = error_tables(same[:1])[0].rows[0].entries
     assert one["Voting"].tied
-    assert np.isnan(one["Voting"].error)
+    assert np.isnan(one["Voting"].standard_error)
 
 
 def test_the_best_step_is_found_over_the_trials() -> None:
     results = [
-        line("table2", "naive_bayes", "sonar", 0, **{"SGD, step 1": 0.1, "SGD, step 10": 0.2, "SAG, step 1": 0.4}),
-        line("table2", "naive_bayes", "sonar", 1, **{"SGD, step 1": 0.5, "SGD, step 10": 0.2, "SAG, step 1": 0.4}),
+        line("table2", "naive_bayes", "sonar", {"SGD, step 1": 0.1, "SGD, step 10": 0.2, "SAG, step 1": 0.4}, 0),
+        line("table2", "naive_bayes", "sonar", {"SGD, step 1": 0.5, "SGD, step 10": 0.2, "SAG, step 1": 0.4}, 1),
     ]
-    entries = blocks(results)[0].rows[0].entries
+    entries = error_tables(results)[0].rows[0].entries
     assert entries["SGD, best step"].mean == pytest.approx(0.2)
     assert entries["SAG, best step"].mean == pytest.approx(0.4)
 
 
 def test_boosters_stand_in_both_blocks() -> None:
     results = [
-        line("table3", "perceptron", "heart", 0, OzaBoost=0.3, GammaRate=0.25),
-        line("table3", "averaged_perceptron", "heart", 0, GammaRate=0.2),
+        line("table3", "perceptron", "heart", {"OzaBoost": 0.3, "GammaRate": 0.25}),
+        line("table3", "averaged_perceptron", "heart", {"GammaRate": 0.2}),
     ]
-    papers, ours = blocks(results)
+    papers, ours = error_tables(results)
     assert papers.rows[0].entries["GammaRate"].mean == 0.25
     assert ours.rows[0].entries["GammaRate"].mean == 0.2
     assert ours.rows[0].entries["OzaBoost"].mean == 0.3
 
 
-TABLES = (("table1", "perceptron"), ("table2", "naive_bayes"), ("table3", "perceptron"), ("table4", "naive_bayes"))
-
-
 def test_aims_are_counted_cell_by_cell() -> None:
     results = []
-    for table, kind in TABLES:
-        for whose, members in enumerate(EXPERIMENTS[table].members):
-            for k, (dataset, published) in enumerate(PAPER[table, kind]["GammaRate"].items()):
+    for table in WEIGHT_TABLES:
+        (figures,) = table.published.values()
+        for whose, members in enumerate(table.members):
+            for k, (dataset, published) in enumerate(figures["GammaRate"].items()):
                 at_most = {"GammaRate": (4, 6)[whose], "single": 5, "Voting": 3}  # cells that reach the paper's figure
                 errors = {name: published + (-0.0001 if k < count else 0.002) for name, count in at_most.items()}
                 errors |= dict.fromkeys(("SGD", "AveragedSGD", "SAG"), published + 0.1)
@@ -93,12 +77,12 @@ def test_aims_are_counted_cell_by_cell() -> None:
                 errors["SAG, step 10"] = published - 0.01 if members == "naive_bayes" else published + 0.1
                 errors["SGD, step 10"] = published + 0.1
                 errors["JointGaussian"] = 0.5 * errors["Voting"]
-                results.append(line(table, members, dataset, 0, **errors))
+                results.append(line(table.name, members, dataset, errors))
     results += [
-        line("table6", "default", name, 0, default=peer + 0.001 * (k < 4))
+        line("table6", "default", name, {"default": peer + 0.001 * (k < 4)})
         for k, (name, peer) in enumerate(PEERS.items())
     ]
-    tuned, at_step_1, gamma, joint, ratio, default = claims(blocks(results))
+    tuned, at_step_1, gamma, joint, ratio, default = aims(error_tables(results))
     assert not tuned.reached
     assert tuned.found.startswith("3 of 4 blocks: ")
     assert "(SAG, best step)" in tuned.found
@@ -119,8 +103,8 @@ def test_aims_are_counted_cell_by_cell() -> None:
 
 
 def test_no_aims_without_their_tables() -> None:
-    assert claims(blocks([line("table1", "perceptron", "heart", 0, Voting=0.1)])) == []
-    assert blocks([]) == []
+    assert aims(error_tables([line("table1", "perceptron", "heart", {"Voting": 0.1})])) == []
+    assert error_tables([]) == []
 
 
 @pytest.mark.parametrize(
