@@ -14,7 +14,7 @@ from bayesvote import Ensemble, EstimatorBank, FernBank, Frozen, NaiveBayesBank,
 from bayesvote._checks import Array, Labels
 from bayesvote.members import BANKS, Bank
 from bayesvote.persistence import dumps, loads
-from contracts.toys import CentroidBank
+from contracts.toy_bank import CentroidBank
 
 bayes: Any = import_module("sklearn.naive_bayes")
 

@@ -12,7 +12,8 @@ import pytest
 from bayesvote import BayesianEnsembleClassifier, Ensemble, Frozen, load, prequential, save
 from bayesvote.members import BANKS, Bank
 from bayesvote.weighting import WEIGHTERS
-from contracts.toys import CentroidBank, FollowTheBest
+from contracts.toy_bank import CentroidBank
+from contracts.toy_weighter import FollowTheBest
 
 CSV = "a,b,label\n" + "".join(f"{x},{x * x},{'no' if x < 0 else 'yes'}\n" for x in (-2.0, 1.5, -0.5, 1.0, -1.0) * 30)
 
@@ -80,7 +81,8 @@ def test_command_line(tmp_path: Path) -> None:
         from bayesvote.cli import main
         from bayesvote.members import BANKS, Bank
         from bayesvote.weighting import WEIGHTERS
-        from contracts.toys import CentroidBank, FollowTheBest
+        from contracts.toy_bank import CentroidBank
+        from contracts.toy_weighter import FollowTheBest
 
         BANKS["centroid"] = CentroidBank
         WEIGHTERS["follow_the_best"] = FollowTheBest
@@ -106,3 +108,10 @@ def test_what_a_kind_must_fill_in_cannot_be_forgotten() -> None:
     make: Any = Nothing
     with pytest.raises(TypeError, match=r"advance.*check_state.*fresh.*least_bytes.*n_members.*score"):
         make()
+
+
+@pytest.mark.parametrize("name", ["toy_bank.py", "toy_weighter.py"])
+def test_the_docs_show_these_kinds(name: str) -> None:
+    here = Path(__file__).parent
+    page = here.parent.parent / "docs" / "architecture.md"
+    assert f"```python\n{(here / name).read_text()}```" in page.read_text()

@@ -7,7 +7,7 @@ import pytest
 
 from bayesvote.losses import LossScale
 from bayesvote.weighting import SAG, WEIGHTERS, GammaRate, NumericalPosterior, SeparableSGD, Weighter
-from contracts.toys import FollowTheBest
+from contracts.toy_weighter import FollowTheBest
 
 
 def rate_loss(weight: Any, g: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A bank and a weighter as a newcomer would write them: one file each, and one line in a table."""
+"""A bank of nearest centroids: each member looks at one feature."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,13 +7,13 @@ import numpy as np
 
 from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows, started
-from bayesvote._parts import all_finite, padded, require
-from bayesvote.losses import LossScale
+from bayesvote._parts import all_finite, padded, require, within
 from bayesvote.members import Bank
-from bayesvote.weighting import Weighter
 
 
 class CentroidState(NamedTuple):
+    """What the bank has learned."""
+
     features: Labels  # (m,)
     weight: Array  # (K,)
     sums: Array  # (K, d)
@@ -30,7 +30,7 @@ class CentroidBank(Bank[CentroidState]):
         return CentroidState(features, np.zeros(n_classes), np.zeros((n_classes, n_features)))
 
     def score(self, rows: Rows) -> Array:
-        return np.concatenate([self._row(x) for x in rows.todense()]) if rows.n else self._row(np.zeros(rows.width))[:0]
+        return self.advance(rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n))
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         state = started(self.who, self.state)
@@ -59,39 +59,5 @@ class CentroidBank(Bank[CentroidState]):
     def check_state(self, state: CentroidState) -> None:
         all_finite(state)
         d = state.sums.shape[1]
-        require(bool(np.all((state.features >= 0) & (state.features < d))), f"features must be from 0 to {d - 1}")
+        require(within(state.features, 0, d - 1), f"features must be from 0 to {d - 1}")
         require(not np.any(state.weight < 0), "weight must be at least 0")
-
-
-class BestState(NamedTuple):
-    mistakes: Array  # (m,)
-
-
-@dataclass(frozen=True)
-class FollowTheBest(Weighter[BestState]):
-    """All the weight to the members of the least sum of losses so far."""
-
-    loss_scale = LossScale.SHARE
-
-    def init(self, n_members: int) -> BestState:
-        return BestState(np.zeros(n_members))
-
-    def n_members(self, state: BestState) -> int:
-        return len(state.mistakes)
-
-    def mean(self, state: BestState) -> Array:
-        best = state.mistakes == state.mistakes.min()
-        return np.asarray(best / best.sum())
-
-    def terms(self, weights: Array, G: Array) -> Array:
-        return weights * G
-
-    def _update(self, state: BestState, g: Array, w: Array) -> BestState:
-        mistakes = state.mistakes
-        for row, weight in zip(np.nan_to_num(g), w, strict=True):  # one by one, so that chunks change nothing
-            mistakes = mistakes + weight * row
-        return BestState(mistakes)
-
-    def check_state(self, state: BestState) -> None:
-        all_finite(state)
-        require(not np.any(state.mistakes < 0), "mistakes must be at least 0")

@@ -1,0 +1,47 @@
+"""Weights that follow the member of the least loss."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesvote._checks import Array
+from bayesvote._parts import all_finite, require
+from bayesvote.losses import LossScale
+from bayesvote.weighting import Weighter
+
+
+class BestState(NamedTuple):
+    """What the weighter has learned."""
+
+    mistakes: Array  # (m,)
+
+
+@dataclass(frozen=True)
+class FollowTheBest(Weighter[BestState]):
+    """All the weight to the members of the least sum of losses so far."""
+
+    loss_scale = LossScale.SHARE
+
+    def init(self, n_members: int) -> BestState:
+        return BestState(np.zeros(n_members))
+
+    def n_members(self, state: BestState) -> int:
+        return len(state.mistakes)
+
+    def mean(self, state: BestState) -> Array:
+        best = state.mistakes == state.mistakes.min()
+        return np.asarray(best / best.sum())
+
+    def terms(self, weights: Array, G: Array) -> Array:
+        return weights * G
+
+    def _update(self, state: BestState, g: Array, w: Array) -> BestState:
+        mistakes = state.mistakes
+        for row, weight in zip(np.nan_to_num(g), w, strict=True):  # one by one, so that chunks change nothing
+            mistakes = mistakes + weight * row
+        return BestState(mistakes)
+
+    def check_state(self, state: BestState) -> None:
+        all_finite(state)
+        require(not np.any(state.mistakes < 0), "mistakes must be at least 0")
