@@ -83,7 +83,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker would take any name for one of this module's
+if not TYPE_CHECKING:  # with it, a type checker would accept any attribute of this module
 
     def __getattr__(name: str) -> Any:
         """Load the scikit-learn classifiers when they are first asked for: scikit-learn is slow to import."""

@@ -155,7 +155,7 @@ def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
     model = OzaBoost(n_members=2).start(D, rng=0)
     assert model.state is not None
     model.state.weights[0, 1, 1] = np.inf
-    with pytest.raises(ValueError, match="must be sound, got one of OzaBoost where weights must be finite"):
+    with pytest.raises(ValueError, match="must be sound, but in OzaBoost: weights must be finite"):
         save(model, tmp_path / "m")
     assert os.listdir(tmp_path) == []
 

@@ -280,7 +280,7 @@ class Online(base.MiniBatchClassifier, Part):
             self._shell.model_.widen(width, self._rng)
             self._shell.n_features_in_ = width
         self._layout = _NO_LAYOUT
-        # In an order of their own, so that the order within rows does not matter.
+        # Sorted, so that the order of names within a row does not matter.
         for name in sorted(new, key=repr):
             self._columns[name] = len(self._columns)
 
@@ -301,7 +301,7 @@ class Online(base.MiniBatchClassifier, Part):
 
     def _new_shell(self, names: list[Any], rng: np.random.Generator) -> OnlineClassifier[Any]:
         given = {name: value for name, value in self.parameters().items() if name not in ("classes", "seed")}
-        classes = np.empty(max(2, len(names)), dtype=object)  # a single label still lacks its counterpart
+        classes = np.empty(max(2, len(names)), dtype=object)  # with a single label so far, the second is still unknown
         classes[: len(names)] = names
         shell = self.estimator(**given).start(max(1, len(self._columns)), classes, rng)
         shell.classes_ = np.arange(len(classes))  # labels are looked up here

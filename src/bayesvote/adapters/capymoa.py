@@ -60,7 +60,7 @@ class Online(Classifier, Part):
         Classifier.__init__(self, self.schema, self.random_seed)
         given = self.parameters()
         schema, seed = given.pop("schema"), given.pop("random_seed")
-        # Of a single class there is nothing to tell; the models want two.
+        # Models need at least two classes, even if the schema has only one.
         classes = np.arange(max(2, schema.get_num_classes()))
         self._shell = self.estimator(**given).start(schema.get_num_attributes(), classes, np.random.default_rng(seed))
 
@@ -156,7 +156,7 @@ class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
     """Online SmoothBoost: schema, the parameters of :class:`bayesvote.OSBoost`, ``calibrated``, ``random_seed``."""
 
 
-# The classes by the names that model files know them by.
+# The classes, by their names in model files.
 CLASSIFIERS = {
     kind.__name__: kind
     for kind in (BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier)

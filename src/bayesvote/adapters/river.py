@@ -41,7 +41,7 @@ class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
     """Online SmoothBoost: the parameters of :class:`bayesvote.OSBoost`, ``calibrated``, ``classes`` and ``seed``."""
 
 
-# The classes by the names that model files know them by.
+# The classes, by their names in model files.
 CLASSIFIERS = {
     kind.__name__: kind
     for kind in (BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier)

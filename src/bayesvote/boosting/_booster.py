@@ -13,7 +13,7 @@ from bayesvote._parts import Arrays, all_finite, padded, renamed, require, withi
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
 from bayesvote.model import Model
 
-# Rows that one half of the members hands on to the other at a time.
+# Rows that the first half of the members passes to the second at a time.
 _BLOCK = 1024
 
 
@@ -132,7 +132,7 @@ class Booster(Model[BoosterState]):
         require(not np.any(state.record < 0), "record must be at least 0")
         require(not np.any(state.seen < 0), "seen must be at least 0")
         require(not np.any(state.totals < 0), "totals must be at least 0")
-        # The second number is a sum of squares, or for features of two values 0.
+        # The second number is a sum of squares; 0 for features of two values.
         require(not np.any(state.stats[:, :, 1] < 0), "squared deviations in stats must be at least 0")
         require(not np.any(state.overall[:, 1] < 0), "squared deviations in overall must be at least 0")
 
@@ -157,7 +157,7 @@ def _boost(rule: Rule, state: BoosterState, rows: Rows, label: Labels, weight: A
         run(rule._replace(first=first_member), of, x, label[at], weight[at], carry[at], votes[at])
 
     half = rule.n_members // 2 // GROUP * GROUP
-    worth = rows.n >= 2 * _BLOCK and np.any(weight)  # without weight nothing is learned, nor may be written
+    worth = rows.n >= 2 * _BLOCK and np.any(weight)  # prediction must not write to the state
     if not worth or half == 0 or rule.kind > SMOOTH or rule.pool > 1 or n_threads() == 1:
         work(state, 0, 0, rows.n)
         return

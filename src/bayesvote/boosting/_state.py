@@ -70,7 +70,7 @@ _OF_MEMBERS = ("weights", "totals", "stats", "record")
 OZA, GRADIENT, SMOOTH, SMOOTH_EXPERT, SMOOTH_CONVEX = range(5)
 
 
-# Members whose votes are taken together; a booster is only ever divided between such groups.
+# Votes are summed in groups of this many members; a booster is only split between groups.
 GROUP = 16
 
 

@@ -8,8 +8,8 @@ from bayesvote._checks import Array, Labels
 from bayesvote._parts import all_finite, require
 from bayesvote.model import decided, shares
 
-# What the calibration can tell apart, times the number of labels: votes of one accord, whose odds know no bound, would
-# drown the others. Of the floors tried on the paper's data sets it serves best.
+# Probabilities are floored at this over the number of labels: unanimous votes have unbounded odds and would drown out
+# the others. The best of the floors tried on the paper's data sets.
 FAINT = 0.02
 PRIOR = 1.0  # precision of the calibration's prior around leaving everything as it is
 

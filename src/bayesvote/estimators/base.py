@@ -123,7 +123,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         return np.asarray(votes[:, 1] - votes[:, 0]) if votes.shape[1] == 2 else votes
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # joblib can load arrays that may only be read; a model learns in place.
+        # joblib may load read-only arrays, but a model learns in place.
         super().__setstate__(state | {"model_": deepcopy(state["model_"])} if "model_" in state else state)
 
     def __sklearn_tags__(self) -> Tags:
@@ -249,5 +249,5 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
 # What a fitted classifier has besides its parameters, its model and its calibration.
 _FITTED = ("classes_", "n_features_in_", "feature_names_in_")
-# Infinity is looked for once, by ``as_rows``.
+# ``as_rows`` looks for infinity; once is enough.
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}

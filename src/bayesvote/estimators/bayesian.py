@@ -188,7 +188,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return self
 
     def __sklearn_clone__(self) -> Self:
-        # scikit-learn would take from fitted members what they have learned.
+        # scikit-learn's clone would discard what fitted members have learned.
         twin = super().__sklearn_clone__()
         if isinstance(self.members, list | tuple):
             twin.members = [member if _is_fitted(member) else clone(member, safe=False) for member in self.members]

@@ -10,7 +10,7 @@ from bayesvote._named import initializer, keyword_only
 from bayesvote.boosting import Booster, OGBoost, OSBoost, OzaBoost
 from bayesvote.estimators.base import OnlineClassifier
 
-_LEADING = ("member", "n_members")  # may be given by place, too
+_LEADING = ("member", "n_members")  # may be positional
 
 
 class BoosterClassifier(OnlineClassifier[Booster]):

@@ -22,7 +22,7 @@ BANKS: dict[str, type[Bank[Any]]] = {
     "perceptron": PerceptronBank,
     "union": Union,
 }
-# Further names for settings of them.
+# Presets: further names for common settings.
 PRESETS: dict[str, Callable[..., Bank[Any]]] = {
     "averaged_perceptron": partial(PerceptronBank, averaged=True),
     "mixed": mixed,

@@ -16,9 +16,9 @@ from bayesvote._parts import Learned, Shape, restored_shape
 from bayesvote.members.base import Bank
 
 _WHO = "EstimatorBank"
-# A smaller probability is taken for this one: a tree's certain 0 would make the log-odds infinite.
+# Smaller probabilities are raised to this: a tree's certain 0 would make the log-odds infinite.
 _LEAST = 1e-9
-_WIDEST = 10_000_000  # features that a small file may speak of, as these members have no arrays in it
+_WIDEST = 10_000_000  # most features a small file may claim: these members store no arrays that would prove it
 
 
 class BatchClassifier(Protocol):
@@ -200,7 +200,7 @@ class EstimatorBank(Bank[EstimatorState]):
         if fixed and np.any((w != 0) & (w != 1)):
             raise ValueError(
                 f"{_WHO}: sample_weight must be 0 or 1 for {fixed[0]}, which takes no weights, "
-                f"got {w[(w != 0) & (w != 1)][0]}. Leave it out of the bank or the weights away."
+                f"got {w[(w != 0) & (w != 1)][0]}. Leave it out of the bank, or give no weights."
             )
 
     def _labels(self, models: Sequence[Any], n_classes: int) -> list[Any]:
@@ -222,7 +222,7 @@ def _blend(state: EstimatorState, rows: Rows, lesson: tuple[NDArray[np.intp], Ar
     out = np.full((rows.n, len(state.members), state.n_classes), np.nan)
     # What an estimator computes from too few rows may not be a number: then it abstains.
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Columns go by number here, whether or not an estimator was fitted with names.
+        # Columns are passed by number, even to estimators that were fitted with names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         for i, (member, columns) in enumerate(zip(state.members, state.columns, strict=True)):
             seen = np.ascontiguousarray(dense[:, columns])

@@ -14,11 +14,11 @@ from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, with_more
 
 _KINDS = ("auto", "bernoulli", "gaussian")
-# Numbers of evidence held at a time, so that memory stays constant; fewer would mean to hand on work too often.
+# How many log-likelihood ratios are held at a time: bounds the memory without splitting the work too finely.
 _PIECE = 120_000
-# Below so many, starting a second thread costs more than it saves.
+# With less work than this, a second thread costs more than it saves.
 _WORTH_SHARING = 5_000
-# Fewer features than this to a core would be short loops, whose beginnings cost more than sharing saves.
+# Each core gets at least this many features: shorter loops cost more to start than sharing saves.
 _FEATURES = 64
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)

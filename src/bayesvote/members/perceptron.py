@@ -12,10 +12,9 @@ from bayesvote._parts import Arrays, all_finite, padded, renamed, require
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, with_more
 
-# Below so many products of a value and a weight, starting a second thread costs more than it saves.
+# With fewer multiplications than this, a second thread costs more than it saves.
 _WORTH_SHARING = 500_000
-# So many weights fit the nearest cache, with some room for the rest. If that is less than so many scores, these are
-# taken together: they make one vector.
+# Members are processed in blocks whose weights fit the L1 cache, but never fewer than one vector's worth of scores.
 _NEAREST, _FEW = 3_000, 32
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
@@ -160,7 +159,7 @@ def _without_zeros(rows: Rows) -> Rows:
     from bayesvote.members._perceptron_kernels import compress
 
     X = rows.todense()
-    # The kernel writes before it knows whether to keep, so there is room for one more.
+    # The kernel writes each value before deciding to keep it, hence one extra place.
     values = np.empty(X.size + 1)
     columns = np.empty(X.size + 1, dtype=np.int32)
     starts = np.zeros(rows.n + 1, dtype=np.int64)

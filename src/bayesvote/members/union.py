@@ -44,7 +44,7 @@ class Union(Bank[tuple[Any, ...]]):
         if len(self.banks) == 0:
             raise ValueError("Union: banks must hold at least one bank, got none.")
         if len({id(bank) for bank in self.banks}) < len(self.banks):
-            raise ValueError("Union: banks must be different objects, got one twice. Make a bank for each place.")
+            raise ValueError("Union: banks must be different objects, got one twice. Make a new bank for each.")
 
     @property
     def n_members(self) -> int:

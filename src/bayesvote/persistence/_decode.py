@@ -101,7 +101,7 @@ class _Reader:
             )
         for name, value in node["same"].items():
             saved = self.value(value, "")
-            # Of the user's objects nothing is called; a part answers for itself.
+            # Read attributes of our own parts only, never of arbitrary objects.
             if name == "__len__":
                 found: Any = len(given)
             elif isinstance(given, Part) and name in (given.reference or ()):

@@ -47,7 +47,7 @@ class _Writer:
         try:
             learned = part.learned()
         except ValueError as error:
-            raise ValueError(f"save: the model's state must be sound, got one of {part.who} where {error}.") from error
+            raise ValueError(f"save: the model's state must be sound, but in {part.who}: {error}.") from error
         return {"kind": kind, "parameters": parameters, "learned": learned and self.learned(learned, at)}
 
     def learned(self, learned: Learned, at: str) -> Node:

@@ -39,7 +39,7 @@ class ModelFileError(ValueError):
 
 def pack(model: dict[str, Any], arrays: Arrays) -> bytes:
     """Return the file of a model's description and arrays."""
-    library = import_module("bayesvote").__version__  # the whole is above its parts: no import statement
+    library = import_module("bayesvote").__version__  # imported by name: the package's root is above this layer
     about = {"format": FORMAT, "version": str(VERSION), "library": library, "sha256": _NO_SUM}
     try:
         described = json.dumps(model, allow_nan=False)
@@ -49,7 +49,7 @@ def pack(model: dict[str, Any], arrays: Arrays) -> bytes:
         ) from error
     header: dict[str, Any] = {"__metadata__": {**about, "model": described}}
     parts, end = [], 0
-    # Wide numbers first, as the format wants it: then all are aligned.
+    # The format wants wide numbers first, so that all arrays are aligned.
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         start, end = end, end + array.nbytes
@@ -128,7 +128,7 @@ def _json(text: str) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise ValueError("a key that stands twice")
+            raise ValueError("a key that occurs twice")
         return found
 
     def real(said: str) -> float:
@@ -156,7 +156,7 @@ def _arrays(table: dict[str, Any], data: bytes) -> Arrays:
             raise ValueError(f"the shape {shape} for {name}")
         if start != end or stop - start != dtype.itemsize * math.prod(shape) or stop > len(data):
             raise ValueError(f"the bytes {start} to {stop} for {name}")
-        # A copy: aligned, and one that kernels may write to.
+        # Copied, so that it is aligned and writeable for the kernels.
         array = np.empty(shape, dtype=dtype.newbyteorder("="))
         array[...] = np.ndarray(shape, dtype, buffer=data[start:stop])
         if dtype.kind == "b" and np.any(array.view(np.uint8) > 1):
@@ -181,7 +181,7 @@ def read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
     """Replace a file in one step: whatever happens, the old one or the new one is there."""
-    target = os.path.realpath(path)  # what a link stands for is replaced, not the link
+    target = os.path.realpath(path)  # replace the file that a link points to, not the link
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -194,7 +194,7 @@ def write(path: str | os.PathLike[str], data: bytes) -> None:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    if os.name == "posix":  # elsewhere folders cannot be opened
+    if os.name == "posix":  # only POSIX can open a folder to sync it
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

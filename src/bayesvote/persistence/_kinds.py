@@ -8,8 +8,8 @@ from bayesvote.ensemble import Ensemble
 from bayesvote.members import BANKS
 from bayesvote.weighting import WEIGHTERS
 
-# Packages that are imported only when a model of theirs is saved or loaded, as they need other libraries: their tables
-# of classes, by what stands before the name of the class in a file.
+# Packages that need other libraries are imported only when one of their models is saved or loaded. Each key is the
+# prefix of its class names in a file.
 _LATER = {"": "bayesvote.estimators", "river.": "bayesvote.adapters.river", "capymoa.": "bayesvote.adapters.capymoa"}
 
 

@@ -33,7 +33,7 @@ def _part(node: Node) -> Node:
         fitted = given.pop("fitted")
         if fitted is not None:
             learned = {"facts": fitted, "parts": {"model_": _part(given.pop("model"))}}
-    # What is left over is refused by the reader as unknown.
+    # The reader refuses any entry that is left over.
     return {"kind": kind, **given, "learned": learned}
 
 

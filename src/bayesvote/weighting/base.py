@@ -19,7 +19,7 @@ class Weighter(Versioned[S], Part):
     """
 
     needs_log: ClassVar[bool] = False  # takes log g, so a loss of zero is refused
-    needs_bounded: ClassVar[bool] = False  # takes 1 - 2g for a margin, so an ensemble's loss must not pass 1
+    needs_bounded: ClassVar[bool] = False  # takes 1 - 2g as a margin, so losses above 1 are refused
 
     @property
     @abstractmethod

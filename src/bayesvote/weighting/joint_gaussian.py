@@ -83,7 +83,7 @@ class JointGaussian(Posterior[JointState]):
             raise ValueError("JointGaussian: precision must hold at least one number, got none.")
         for value in self._precisions:
             _checks.positive("JointGaussian", "precision", float(value))
-        if not isinstance(self.precision, int | float):  # any sequence, kept as one that compares and hashes
+        if not isinstance(self.precision, int | float):  # keep any sequence as a tuple, which compares and hashes
             object.__setattr__(self, "precision", tuple(map(float, self.precision)))
         _checks.positive("JointGaussian", "theta", self.theta)
         _checks.fraction("JointGaussian", "forgetting", self.forgetting)
@@ -94,7 +94,7 @@ class JointGaussian(Posterior[JointState]):
 
     @property
     def _refresh_every(self) -> int:
-        # Between refreshes the prior fades with the samples; not by more than a tenth.
+        # Between refreshes the prior fades with the samples; refresh before it has lost a tenth.
         if self.forgetting == 1:
             return REFRESH
         return max(1, min(REFRESH, round(0.1 / (1 - self.forgetting))))
@@ -264,7 +264,7 @@ class JointGaussian(Posterior[JointState]):
             i = member.astype(np.intp)
             return np.asarray(mixture @ ndtr((weight - state.means[:, i]) / sd[:, i]) - probability)
 
-        # The mixture's quantile lies between those of its parts; a hair wider, so that the ends differ.
+        # The mixture's quantile lies between those of its parts; widen the bracket slightly so that its ends differ.
         margin = 1e-9 * sd.max(axis=0)
         ends = (each.min(axis=0) - margin, each.max(axis=0) + margin)
         return np.asarray(find_root(excess, ends, args=(np.arange(len(margin), dtype=np.float64),)).x)

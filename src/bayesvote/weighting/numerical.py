@@ -15,9 +15,9 @@ from bayesvote.weighting.base import Additive, SumState, copied
 
 NODES = 20  # Chebyshev nodes per panel; with PANEL they resolve exp and logGamma of log(weight) to rounding
 PANEL = 4.0  # widest panel, in log(weight)
-POINTS = 201  # of the grid on which the posterior is read: ten to each standard deviation or more
+POINTS = 201  # of the grid on which the posterior is evaluated: at least ten per standard deviation
 NEGLIGIBLE = -45.0  # log-density, relative to its largest, below which mass does not count
-BLOCK = 2_000_000  # numbers held at a time while the losses of many rows are added up
+BLOCK = 2_000_000  # numbers held at a time while summing the losses of many rows
 
 
 class _Grid(NamedTuple):
@@ -120,7 +120,7 @@ class NumericalPosterior(Additive):
         if not np.all(np.isfinite(values)):
             raise ValueError(
                 f"NumericalPosterior: {name} must be finite on the support {self.support}, "
-                f"got {values[~np.isfinite(values)][0]}. Narrow the support, or mend the function."
+                f"got {values[~np.isfinite(values)][0]}. Narrow the support, or fix the function."
             )
 
     def _statistics(self, g: Array) -> Array:
@@ -132,7 +132,7 @@ class NumericalPosterior(Additive):
         return np.where(answers, values, np.nan)
 
     def _update(self, state: SumState, g: Array, w: Array) -> SumState:
-        state = copied(state)  # the user's loss may raise half-way
+        state = copied(state)  # the user's loss may raise halfway through
         rows = max(1, BLOCK // (self.n_statistics * g.shape[1]))
         for start in range(0, len(g), rows):
             state = super()._update(state, g[start : start + rows], w[start : start + rows])

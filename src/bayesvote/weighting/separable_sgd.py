@@ -14,7 +14,7 @@ from bayesvote._parts import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Weighter
 
-DIFFERENCE = 6e-6  # for numerical gradients, of a weight: the cube root of a rounding error balances both their errors
+DIFFERENCE = 6e-6  # relative step of numerical gradients, the cube root of machine epsilon
 
 
 class DescentState(NamedTuple):
@@ -82,7 +82,7 @@ class SeparableSGD(Weighter[DescentState]):
                 raise ValueError(
                     f"{who}: step must be a number or a square matrix of finite numbers, got {matrix.shape}."
                 )
-            object.__setattr__(self, "step", tuple(map(tuple, matrix.tolist())))  # it compares and hashes
+            object.__setattr__(self, "step", tuple(map(tuple, matrix.tolist())))  # so that it compares and hashes
         if isinstance(self.start, Sequence | np.ndarray):
             object.__setattr__(self, "start", tuple(map(float, self.start)))
             if len(self._start) != self.n_parameters:
