@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""List what is in the folder but not for users: ``files`` of the kernels' sources, or ``folders`` of caches."""
+"""List what is in the package but not for its users: ``files`` of kernels' sources, or ``folders`` of caches."""
 
 import sys
 from pathlib import Path
