@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels, labels, weights, whole
+from bayesvote._checks import Array, InputError, InputTypeError, Labels, labels, weights, whole
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -52,6 +52,25 @@ class Rows(NamedTuple):
         columns = self.columns[at] if self.sparse else self.columns
         return Rows(last - first, self.width, dense, self.values[at], columns, starts - starts[0], self.has_nan)
 
+    def take(self, order: NDArray[np.intp]) -> "Rows":
+        """Rows in this order; some may come twice, others not at all."""
+        if self.dense is not None:
+            return _dense_rows(self.dense[order], self.has_nan)
+        lengths = np.diff(self.starts)[order]
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        at = np.repeat(self.starts[order] - starts[:-1], lengths) + np.arange(starts[-1])
+        return Rows(len(order), self.width, None, self.values[at], self.columns[at], starts, self.has_nan)
+
+    def followed_by(self, other: "Rows") -> "Rows":
+        """These rows, then others of the same width."""
+        has_nan = self.has_nan or other.has_nan
+        if self.dense is not None and other.dense is not None:
+            return _dense_rows(np.concatenate((self.dense, other.dense)), has_nan)
+        columns = [rows.columns if rows.sparse else np.tile(rows.columns, rows.n) for rows in (self, other)]
+        values = np.concatenate((self.values, other.values))
+        starts = np.concatenate((self.starts, other.starts[1:] + self.starts[-1]))
+        return Rows(self.n + other.n, self.width, None, values, np.concatenate(columns), starts, has_nan)
+
     def todense(self, first: int = 0, last: int | None = None) -> Array:
         """Return rows first to last as a dense array."""
         last = self.n if last is None else min(last, self.n)
@@ -73,7 +92,7 @@ else:
 def started(who: str, state: _T | None) -> _T:
     """Return the state of a bank or booster, or tell that there is none yet."""
     if state is None:
-        raise ValueError(f"{who}: must be started before use. Call start(n_features, n_classes) first.")
+        raise InputError(who, "", "must be started before use", do="Call start(n_features, n_classes) first.")
     return state
 
 
@@ -93,9 +112,12 @@ def check_rows(who: str, X: RowsLike, n_features: int) -> Rows:
     """
     rows = as_rows(who, X)
     if rows.width != n_features:
-        raise ValueError(
-            f"{who}: X must have {n_features} features, as at the start, got {rows.width}. "
-            "Give every row the same columns, with NaN where a value is missing."
+        raise InputError(
+            who,
+            "X",
+            f"must have {n_features} features, as at the start",
+            str(rows.width),
+            "Give every row the same columns, with NaN where a value is missing.",
         )
     return rows
 
@@ -143,19 +165,25 @@ def _dense(who: str, X: Any) -> Rows:
         with suppress(TypeError, ValueError):
             given = given.astype(np.float64)
     if given.dtype.kind not in "fiub":
-        raise TypeError(f"{who}: X must hold real numbers, got {given.dtype} values. Encode them first.")
+        raise InputTypeError(who, "X", "must hold real numbers", f"{given.dtype} values", "Encode them first.")
     if given.ndim != 2:
-        raise ValueError(
-            f"{who}: X must be two-dimensional, rows by features, got shape {given.shape}. "
-            "Reshape a single row with X.reshape(1, -1)."
+        raise InputError(
+            who,
+            "X",
+            "must be two-dimensional, rows by features",
+            f"shape {given.shape}",
+            "Reshape a single row with X.reshape(1, -1).",
         )
     # Writeable, too: Numba would compile anew for arrays that are not.
     if given.dtype != np.float64 or not given.flags.carray:
         given = np.array(given, dtype=np.float64, order="C")
-    n, width = given.shape
-    values = given.reshape(-1)
+    return _dense_rows(given, _has_nan(who, given.reshape(-1)))
+
+
+def _dense_rows(X: Array, has_nan: bool) -> Rows:
+    n, width = X.shape
     starts = _one_row(width) if n == 1 else np.arange(n + 1, dtype=np.int64) * width
-    return Rows(n, width, given, values, _all_columns(width), starts, _has_nan(who, values))
+    return Rows(n, width, X, X.reshape(-1), _all_columns(width), starts, has_nan)
 
 
 @lru_cache(maxsize=64)
@@ -170,13 +198,14 @@ def _one_row(width: int) -> NDArray[np.int64]:
 
 def _sparse(who: str, X: Any) -> Rows:
     if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise TypeError(f"{who}: X must hold real numbers, rows by features, got {X.dtype} of shape {X.shape}.")
+        must = "must hold real numbers, rows by features"
+        raise InputTypeError(who, "X", must, f"{X.dtype} of shape {X.shape}")
     matrix = X.tocsr()
     n, width = matrix.shape
     starts = matrix.indptr.astype(np.int64)
     stored = min(len(matrix.indices), len(matrix.data))
     if starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > stored:
-        raise ValueError(f"{who}: X must be a valid sparse matrix, got broken row pointers.")
+        raise InputError(who, "X", "must be a valid sparse matrix", "broken row pointers")
     if not matrix.has_canonical_format:
         matrix = matrix.copy()  # the caller's matrix stays as it was
         matrix.sum_duplicates()
@@ -184,7 +213,7 @@ def _sparse(who: str, X: Any) -> Rows:
     nnz = int(starts[-1])
     columns = matrix.indices[:nnz].astype(np.int32, copy=False)
     if nnz and (columns.min() < 0 or columns.max() >= width):
-        raise ValueError(f"{who}: X must be a valid sparse matrix, got a column outside 0 to {width - 1}.")
+        raise InputError(who, "X", "must be a valid sparse matrix", f"a column outside 0 to {width - 1}")
     values = np.ascontiguousarray(matrix.data[:nnz], dtype=np.float64)
     if not (values.flags.writeable and columns.flags.writeable):
         values, columns = values.copy(), columns.copy()
@@ -192,19 +221,22 @@ def _sparse(who: str, X: Any) -> Rows:
 
 
 def _has_nan(who: str, values: Array) -> bool:
-    # Most chunks are tame, which is quickly told; only the others are looked at closely. A product is the quickest
-    # for few values, but for many wakes threads of the BLAS, which then spin on the cores that the kernels need.
+    # Looking for NaN is slow; skip it when all values are of moderate size. For few values, the sum of squares tells
+    # that fastest. For many, it would wake BLAS threads, which then spin on the cores that the kernels need.
     if len(values) < 10_000:
-        tame = np.vdot(values, values) < _LARGEST**2
+        moderate = np.vdot(values, values) < _LARGEST**2
     else:
-        tame = np.minimum.reduce(values) > -_LARGEST and np.maximum.reduce(values) < _LARGEST
-    if tame:
+        moderate = np.minimum.reduce(values) > -_LARGEST and np.maximum.reduce(values) < _LARGEST
+    if moderate:
         return False
     large = values[np.abs(values) > _LARGEST]
     if len(large):
-        raise ValueError(
-            f"{who}: X must hold finite numbers below {_LARGEST:g} in size, got {large[0]}. "
-            "Mark missing values with NaN."
+        raise InputError(
+            who,
+            "X",
+            f"must hold finite numbers below {_LARGEST:g} in size",
+            str(large[0]),
+            "Mark missing values with NaN.",
         )
     return bool(np.any(np.isnan(values)))
 

@@ -1,15 +1,16 @@
 """The commands and their options. What they do is imported when one is called, so that help is quick."""
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bayesvote import losses, members, weighting
+from bayesvote._checks import did_you_mean
 from bayesvote._named import name_of
 from bayesvote.boosting import BOOSTERS
+from bayesvote.cli.errors import usage
 
 
 def _formats() -> tuple[str, ...]:
@@ -44,9 +45,8 @@ def _named(names: Callable[[], Iterable[str]]) -> dict[str, Any]:
         known = sorted(names())
         if value is None or name_of(value) in known:
             return value
-        found = get_close_matches(value, known, n=1)
-        hint = f" Did you mean {found[0]!r}?" if found else ""
-        raise typer.BadParameter(f"it must be one of {', '.join(known)}, got {value!r}.{hint}")
+        meant = did_you_mean(value, known)
+        raise typer.BadParameter(f"it must be one of {', '.join(known)}, got {value!r}. {meant}".rstrip())
 
     def complete(start: str) -> list[str]:
         return [name for name in sorted(names()) if name.startswith(start)]
@@ -148,8 +148,8 @@ def run(
     classes: Annotated[
         str | None,
         typer.Option(
-            help="All labels that can come, as a,b,c. By default the file is read once more to find them; of standard "
-            "input, they are those of the first chunk.",
+            help="All labels that can come, as a,b,c. By default the file is read once more to find them, unless it is "
+            "Parquet with a categorical label; on standard input, they are those of the first chunk.",
             rich_help_panel="Input",
         ),
     ] = None,
@@ -215,7 +215,7 @@ def run(
         raise typer.BadParameter("it needs --checkpoint FILE.", param_hint="--resume")
     if checkpoint is not None and checkpoint.exists() and not resume:
         raise typer.BadParameter(
-            f"{checkpoint} is there already. Pass --resume to go on from it, or delete it to start anew.",
+            f"{checkpoint} exists already. Pass --resume to go on from it, or delete it to start again.",
             param_hint="--checkpoint",
         )
     return learn(
@@ -262,7 +262,7 @@ def inspect(
     json: _Json = False,
 ) -> None:
     """Show what a model is, and its weights with their 95% intervals."""
-    from bayesvote.cli.look import inspect as work
+    from bayesvote.cli.saved import inspect as work
 
     work(model, everything=everything, report=report, as_json=json)
 
@@ -275,7 +275,7 @@ def merge(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the merged model.")],
 ) -> None:
     """Add up what models with the same frozen members learned from parts of a stream; exact."""
-    from bayesvote.cli.look import merge as work
+    from bayesvote.cli.saved import merge as work
 
     if len(models) < 2:
         raise typer.BadParameter("give two or more models.", param_hint="MODEL...")
@@ -293,7 +293,8 @@ def datasets(
     if name is None:
         catalogue.list_all(as_json=json)
     else:
-        _usage(catalogue.check, name)
+        with usage():
+            catalogue.check(name)
         catalogue.describe(name, as_json=json)
 
 
@@ -317,10 +318,11 @@ def reproduce(
     """Run the experiments of the paper again, on all data sets that need no download."""
     from bayesvote.cli import catalogue, repeat
 
-    for name in dataset or []:
-        _usage(catalogue.check, name)
-    for name in tables or []:
-        _usage(repeat.check, name)
+    with usage():
+        for name in dataset or []:
+            catalogue.check(name)
+        for name in tables or []:
+            repeat.check(name)
     repeat.reproduce(
         tables or [], folder, trials=trials, jobs=jobs, datasets=dataset or None, report=report, as_json=json
     )
@@ -354,11 +356,4 @@ def _must_exist(file: str) -> None:
 def _must_have_room(option: str, path: Path | None) -> None:
     """Refuse at once a file that could not be written at the end of a long run."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise typer.BadParameter(f"it must be a file in a folder that is there, got {str(path)!r}.", param_hint=option)
-
-
-def _usage(check: Callable[[str], None], name: str) -> None:
-    try:
-        check(name)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(f"it must be a file in a folder that exists, got {str(path)!r}.", param_hint=option)

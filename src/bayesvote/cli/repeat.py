@@ -7,10 +7,10 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.table import Table
 from rich.text import Text
 
+from bayesvote import experiments
 from bayesvote._checks import one_of
 from bayesvote.cli import show
 from bayesvote.experiments import DEFAULT, EXPERIMENTS, read
-from bayesvote.experiments import reproduce as run
 from bayesvote.experiments.aims import claims
 from bayesvote.experiments.comparisons import Comparison, comparisons
 from bayesvote.experiments.summary import Block, Entry, blocks
@@ -29,7 +29,7 @@ SHORT = {
 
 
 def check(name: str) -> None:
-    """Refuse a name that is none of the tables' and figures'."""
+    """Refuse a name that no table or figure has."""
     one_of("reproduce", "tables", name, EXPERIMENTS)
 
 
@@ -53,7 +53,9 @@ def reproduce(
         def on_progress(done: int, total: int, what: str) -> None:
             bar.update(task, completed=done, total=total, description=what)
 
-        records = run(tables or DEFAULT, folder, trials=trials, jobs=jobs, datasets=datasets, on_progress=on_progress)
+        records = experiments.reproduce(
+            tables or DEFAULT, folder, trials=trials, jobs=jobs, datasets=datasets, on_progress=on_progress
+        )
     if report is not None:
         from bayesvote.report import write
         from bayesvote.report.paper import paper_report
@@ -71,8 +73,8 @@ def reproduce(
             }
             for block in tables_found
         ]
-        said = {"comparisons": [one._asdict() for one in compared], "aims": [claim._asdict() for claim in found]}
-        show.as_json({"written": written, "tables": means, **said})
+        findings = {"comparisons": [one._asdict() for one in compared], "aims": [claim._asdict() for claim in found]}
+        show.as_json({"written": written, "tables": means, **findings})
         return
     for block in tables_found:
         show.console().print(_table(block))

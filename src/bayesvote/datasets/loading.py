@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, one_of
+from bayesvote._checks import Array, InputError, one_of
 from bayesvote.datasets.registry import DATASETS, SITE, Facts
 from bayesvote.datasets.streams import open_bytes, require_extra, stream
 
@@ -153,15 +153,15 @@ def _read(name: str, path: Path, part: Facts | None, remedy: str) -> "tuple[Spar
 
     def require(what: str, expected: object, got: object) -> None:
         if expected is not None and expected != got:
-            raise ValueError(f"load_dataset: {what} of {name!r} must be {expected}, got {got} in {path}. {remedy}")
+            subject = f"{what} of {name!r}"
+            raise InputError("load_dataset", subject, f"must be {expected}", f"{got} in {path}", remedy)
 
     entry = DATASETS[name]
     try:
         chunks = list(stream(path, "libsvm", n_features=entry.features, chunk_size=16384))
     except ValueError as error:
-        raise ValueError(
-            f"load_dataset: {path} must hold {name!r} as LIBSVM text, got this: {error} {remedy}"
-        ) from error
+        must = f"must hold {name!r} as LIBSVM text"
+        raise InputError("load_dataset", str(path), must, f"this: {error}".removesuffix("."), remedy) from error
     n_rows = sum(len(chunk.y) for chunk in chunks)
     facts = part if part and n_rows == part.rows else entry.whole
     require("the number of rows", facts.rows, n_rows)

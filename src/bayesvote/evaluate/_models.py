@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
-from bayesvote._checks import Array
+from bayesvote._checks import Array, InputError, InputTypeError
 from bayesvote._foreign import accepts, river_probabilities
 from bayesvote._input import Rows
 from bayesvote.model import Model, decided
@@ -21,17 +21,21 @@ Flags = NDArray[np.bool_]
 
 
 class Batch(NamedTuple):
-    """Rows in the order in which a model meets them: some to predict, some to learn, by default all for both."""
+    """Rows in the order in which a model meets them: some to predict, some to learn, by default all for both.
+
+    ``y`` are their labels, and ``codes`` by model what these are to it.
+    """
 
     rows: Rows
     y: NDArray[Any]
+    codes: dict[str, NDArray[Any]]
     predict: Flags | None = None
     learn: Flags | None = None
 
     @property
     def labels(self) -> NDArray[Any]:
         """Labels of the rows to predict."""
-        return self.y if self.predict is None else self.y[self.predict]
+        return self.predicted(self.y)
 
     @property
     def plan(self) -> list[tuple[bool, bool]]:
@@ -45,16 +49,16 @@ class Batch(NamedTuple):
         """Sample weights by which only some rows are learned: a row of weight 0 leaves no trace."""
         return np.ones(self.rows.n) if self.learn is None else self.learn.astype(np.float64)
 
-    def predicted(self, of_all: Array) -> Array:
-        """What was computed of the rows to predict."""
+    def predicted(self, of_all: NDArray[Any]) -> NDArray[Any]:
+        """What belongs to the rows to predict."""
         return of_all if self.predict is None else of_all[self.predict]
 
 
 class Answers(NamedTuple):
     """What a model answered.
 
-    Beside the predictions, from the probabilities if it gives them: the squares by which they were off, summed over the
-    labels, and the largest of each row; NaN for none.
+    Besides the predictions, if the model gives probabilities: their squared errors, summed over the labels, and the
+    largest probability of each row; NaN where there are none.
     """
 
     predictions: NDArray[Any]
@@ -67,11 +71,11 @@ class Learner(Protocol):
 
     labels: list[Any]  # as far as they are known beforehand
 
-    def check(self, rows: Rows, y: NDArray[Any]) -> None:
-        """Refuse what the model could not learn."""
+    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
+        """Refuse what the model could not learn; return the labels in the form in which it learns them."""
 
-    def process(self, batch: Batch) -> Answers:
-        """Predict and learn rows in their order."""
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+        """Predict and learn rows in their order; ``codes`` are what ``encode`` returned of them."""
 
 
 def learner(model: Any, classes: ArrayLike | None) -> Learner:
@@ -84,9 +88,12 @@ def learner(model: Any, classes: ArrayLike | None) -> Learner:
         return _River(model)
     if hasattr(model, "partial_fit") and hasattr(model, "predict"):
         return _Scikit(model, classes)
-    raise TypeError(
-        f"{WHO}: the model must learn row by row, got {type(model).__name__} without partial_fit or learn_one. "
-        "Give an ensemble or a booster that was started, or a classifier of scikit-learn or river."
+    raise InputTypeError(
+        WHO,
+        "the model",
+        "must learn row by row",
+        f"{type(model).__name__} without partial_fit or learn_one",
+        "Give an ensemble or a booster that was started, or a classifier of scikit-learn or river.",
     )
 
 
@@ -97,14 +104,14 @@ class _Indexed:
         self.model = model
         self.labels: list[Any] = list(range(model.n_classes))
 
-    def check(self, rows: Rows, y: NDArray[Any]) -> None:
+    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
         self.model.checked(rows)
-        _checks.labels(WHO, y, rows.n, self.model.n_classes)
+        return _checks.labels(WHO, y, rows.n, self.model.n_classes)
 
-    def process(self, batch: Batch) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         w = batch.weights
         self.model.check_weights(w)
-        losses = self.model.advance(batch.rows, batch.y.astype(np.intp), w)
+        losses = self.model.advance(batch.rows, codes, w)
         return Answers(decided(batch.predicted(losses)))
 
 
@@ -116,32 +123,29 @@ class _Known:
         self.ready = hasattr(model, "classes_")
         given = model.classes_ if self.ready else classes
         if given is None:
-            raise ValueError(
-                f"{WHO}: classes must be given for {type(model).__name__}, which must know all labels beforehand, "
-                "got None. Give classes=[...]."
-            )
+            must = f"must be given for {type(model).__name__}, which must know all labels beforehand"
+            raise InputError(WHO, "classes", must, "None", "Give classes=[...].")
         self.classes: NDArray[Any] = np.unique(np.asarray(given))
         self.labels: list[Any] = self.classes.tolist()
 
-    def check(self, rows: Rows, y: NDArray[Any]) -> None:
+    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
         width = getattr(self.model, "n_features_in_", rows.width) if self.ready else rows.width
         if rows.width != width:
-            raise ValueError(f"{WHO}: X must have {width} features, as the model has learned, got {rows.width}.")
-        _checks.encoded(WHO, y, self.classes)
+            raise InputError(WHO, "X", f"must have {width} features, as the model has learned", str(rows.width))
+        return _checks.encoded(WHO, y, self.classes)
 
 
 class _Chunked(_Known):
     """A classifier of this library: whole chunks, which are checked already."""
 
-    def process(self, batch: Batch) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         if not hasattr(self.model, "classes_"):
             self.model.start(batch.rows.width, self.classes)
             self.ready = True
-        codes = np.searchsorted(self.classes, batch.y)
         losses, calibration = self.model.advance(batch.rows, codes, batch.weights)
         chances = batch.predicted(self.model.probabilities(losses, calibration))
-        places = codes if batch.predict is None else codes[batch.predict]
-        return Answers(self.classes[chances.argmax(axis=1)], _squares(chances, places), chances.max(axis=1))
+        squares = _squares(chances, batch.predicted(codes))
+        return Answers(self.classes[chances.argmax(axis=1)], squares, chances.max(axis=1))
 
 
 class _Scikit(_Known):
@@ -151,8 +155,8 @@ class _Scikit(_Known):
         super().__init__(model, classes)
         self.options = {"classes": self.classes} if accepts(model.partial_fit, "classes") else {}
 
-    def process(self, batch: Batch) -> Answers:
-        X, y = matrix(batch.rows), batch.y
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+        X, y = _matrix(batch.rows), batch.y
         predictions: list[Any] = []
         chances = [np.empty((0, len(self.classes)))]
         # What a classifier computes from its first few rows may not be a number.
@@ -166,8 +170,7 @@ class _Scikit(_Known):
                     self.model.partial_fit(X[row], y[row], **self.options)
                     self.ready = True
         found = np.concatenate(chances)
-        places = np.searchsorted(self.classes, batch.labels)
-        return Answers(_array(predictions), _squares(found, places), found.max(axis=1))
+        return Answers(_array(predictions), _squares(found, batch.predicted(codes)), found.max(axis=1))
 
     def _chances(self, x: Any) -> Array:
         if self.ready and hasattr(self.model, "predict_proba"):
@@ -181,17 +184,17 @@ class _River:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.labels: list[Any] = []
-        # river's own rule for the label, which most classifiers have, is the largest probability: no need to ask twice.
+        # Most classifiers keep river's own rule for the label, the largest probability: no need to ask twice.
         self.by_chances = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
 
-    def check(self, rows: Rows, y: NDArray[Any]) -> None:
-        pass
+    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
+        return y
 
-    def process(self, batch: Batch) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         predictions: list[Any] = []
         squares: list[float] = []
         largest: list[float] = []
-        for x, label, (predict, learn) in zip(_dicts(batch.rows), batch.y.tolist(), batch.plan, strict=True):
+        for x, label, (predict, learn) in zip(_dicts(batch.rows), codes.tolist(), batch.plan, strict=True):
             if predict:
                 chances = river_probabilities(self.model, x) or {}
                 likeliest = max(chances, key=chances.__getitem__) if chances else None
@@ -204,7 +207,7 @@ class _River:
         return Answers(_array(predictions), np.array(squares), np.array(largest))
 
 
-def matrix(rows: Rows) -> Any:
+def _matrix(rows: Rows) -> Any:
     """Rows as an array or a CSR array."""
     if rows.dense is not None:
         return rows.dense

@@ -9,6 +9,7 @@ from typing import Any
 import joblib
 
 from bayesvote._checks import one_of, whole
+from bayesvote._files import replace_file
 from bayesvote._versions import versions
 from bayesvote.datasets import DATASETS, locate
 from bayesvote.experiments import figures, setup, tables
@@ -80,7 +81,7 @@ def reproduce(
     path = Path(folder) / "results.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = [line for line in read(path) if _is_current(line)]
-    _rewrite(path, kept)
+    replace_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
     done = {_job(line) for line in kept}
     todo = [job for job in todo if job not in done]
     total, finished = sum(setup.rows(job.dataset) for job in todo), 0
@@ -131,10 +132,3 @@ def _is_current(result: dict[str, Any]) -> bool:
         and result["settings"] == json.loads(json.dumps(setup.settings(job)))
         and result["versions"] == versions()
     )
-
-
-def _rewrite(path: Path, results: list[dict[str, Any]]) -> None:
-    """Keep these results only; a file that is cut off meanwhile would lose them, hence the second name."""
-    whole_file = path.with_suffix(".tmp")
-    whole_file.write_text("".join(json.dumps(result) + "\n" for result in results), encoding="utf-8")
-    os.replace(whole_file, path)

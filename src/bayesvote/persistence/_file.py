@@ -1,4 +1,4 @@
-"""The file: the safetensors format with our own strict reader, a checksum over all of it, and writing in one step.
+"""The file: the safetensors format with our own strict reader, and a checksum over all of it.
 
 The format is 8 bytes with the length of a JSON header, the header, and the bytes of the arrays. The package
 ``safetensors`` reads these files, too; it is not used here because it gives no header with the arrays of a file that
@@ -9,9 +9,8 @@ import hashlib
 import json
 import math
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -177,26 +176,3 @@ def read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
             f"load: the file must have at most max_bytes={max_bytes} bytes, got more. Raise max_bytes if you trust it."
         )
     return data
-
-
-def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file in one step: whatever happens, the old one or the new one is there."""
-    target = os.path.realpath(path)  # what a link stands for is replaced, not the link
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":  # elsewhere folders cannot be opened
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
