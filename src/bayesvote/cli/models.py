@@ -23,4 +23,5 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         return load(path)
     except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)}: {str(error).removeprefix('load: ')}") from error
+        subject = f"{os.fspath(path)}: {error.subject}"
+        raise ModelFileError("", subject, error.must, error.got, error.do) from error
