@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Squares of larger values would overflow in a member's sums and so ruin it for good, as infinity would.
+# Squares of larger values would overflow in a member's sums, which would ruin it for good.
 _LARGEST = 1e100
 
 
@@ -90,7 +90,7 @@ else:
 
 
 def started(who: str, state: _T | None) -> _T:
-    """Return the state of a bank or booster, or tell that there is none yet."""
+    """Return the state of a bank or booster, which must have one."""
     if state is None:
         raise InputError(who, "", "must be started before use", do="Call start(n_features, n_classes) first.")
     return state
@@ -126,7 +126,7 @@ def as_rows(who: str, X: RowsLike) -> Rows:
     """Check rows of any width."""
     if isinstance(X, Rows):
         return X
-    # Whoever has a sparse matrix has loaded scipy.sparse, which is slow to import.
+    # A caller with a sparse matrix has imported scipy.sparse; nobody else should wait for that.
     loaded = sys.modules.get("scipy.sparse")
     return _sparse(who, X) if loaded is not None and loaded.issparse(X) else _dense(who, X)
 
@@ -174,7 +174,7 @@ def _dense(who: str, X: Any) -> Rows:
             f"shape {given.shape}",
             "Reshape a single row with X.reshape(1, -1).",
         )
-    # Writeable, too: Numba would compile anew for arrays that are not.
+    # Writeable, too: Numba would compile again for read-only arrays.
     if given.dtype != np.float64 or not given.flags.carray:
         given = np.array(given, dtype=np.float64, order="C")
     return _dense_rows(given, _has_nan(who, given.reshape(-1)))

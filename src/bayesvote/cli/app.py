@@ -1,4 +1,4 @@
-"""The commands and their options. What they do is imported when one is called, so that help is quick."""
+"""The commands and their options. What does the work is imported when a command is called, so that help is fast."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -142,7 +142,9 @@ def run(
         float | None,
         typer.Option(metavar="X", help="Factor by which the past fades with every row.", rich_help_panel="Model"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of all randomness.", rich_help_panel="Model")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Seed of all random numbers.", rich_help_panel="Model")
+    ] = 0,
     file_format: _Format = "auto",
     target: _Target = None,
     classes: Annotated[
@@ -172,11 +174,11 @@ def run(
         Path | None,
         typer.Option(help="CSV of every row's label, prediction and its probability.", rich_help_panel="Output"),
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="HTML page of the run.", rich_help_panel="Output")] = None,
+    report: Annotated[Path | None, typer.Option(help="HTML page with the results.", rich_help_panel="Output")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel="Output")] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="File that keeps the state of the run, also on Ctrl-C.", rich_help_panel="Interruptions"),
+        typer.Option(help="File that keeps the state, also on Ctrl-C.", rich_help_panel="Interruptions"),
     ] = None,
     checkpoint_every: Annotated[
         int, typer.Option(min=1, metavar="N", help="Rows between two checkpoints.", rich_help_panel="Interruptions")
@@ -186,7 +188,7 @@ def run(
         typer.Option("--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel="Interruptions"),
     ] = False,
 ) -> int:
-    """Learn from a stream: every row is predicted, then learned."""
+    """Learn from a file row by row: every row is predicted, then learned."""
     from bayesvote.cli.learn import learn
     from bayesvote.cli.settings import Settings
 
@@ -337,7 +339,7 @@ def bench(json: _Json = False) -> None:
 
 
 def _features(text: str | None) -> str | float | int | None:
-    """How many features a member sees: None means the default here, and "all" all of them."""
+    """How many features a member sees; None is the default, and "all" means all of them."""
     if text in (None, "auto", "all"):
         return text
     try:
@@ -354,6 +356,6 @@ def _must_exist(file: str) -> None:
 
 
 def _must_have_room(option: str, path: Path | None) -> None:
-    """Refuse at once a file that could not be written at the end of a long run."""
+    """Refuse a file at once that could not be written at the end."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise typer.BadParameter(f"it must be a file in a folder that exists, got {str(path)!r}.", param_hint=option)

@@ -1,4 +1,4 @@
-"""``bench``: how fast the models are on this machine, beside a bare matrix product."""
+"""``bench``: how fast the models are on this machine, compared with a bare matrix product."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ _FEATURES, _MEMBERS = 54, 100
 
 
 class Speed(NamedTuple):
-    """Microseconds a row of one model, and how many bare products take as long."""
+    """Microseconds per row of one model, and as a multiple of the bare product."""
 
     model: str
     us_per_row: float
@@ -91,7 +91,7 @@ def _seconds(make: Callable[[], Any], X: Array, y: Labels) -> float:
 
 
 def _models(X: Array, y: Labels) -> Iterator[tuple[str, Callable[[], Any], int]]:
-    """The name, the model anew, and how many rows are enough to measure it."""
+    """Name, maker, and number of rows that are enough to measure it, of every model."""
     d = _FEATURES
 
     def frozen() -> Ensemble:

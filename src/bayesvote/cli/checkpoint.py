@@ -1,4 +1,4 @@
-"""The state of a run in one file: it is replaced in one step, so that it is whole whenever the run is stopped."""
+"""The state of ``run`` in one file, replaced in one step: it is complete whenever the process is stopped."""
 
 import hashlib
 import json
@@ -53,7 +53,7 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def load(cls, path: Path) -> "Checkpoint":
-        """Read the file, if it is whole."""
+        """Read the file, if it is complete."""
         head, _, body = path.read_bytes().partition(b"\n")
         if not head.startswith(_FORMAT.encode()):
             raise InputError("", str(path), "must be a checkpoint of this version of bayesvote", "another file")
@@ -71,7 +71,7 @@ class Fingerprint:
         self.sums = [0, 0, 0, 0]
 
     def add(self, X: Any, y: NDArray[Any]) -> None:
-        """Go on with some rows."""
+        """Add rows."""
         arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, np.diff(X.indptr)]
         labels = "".join(f"{label}\n" for label in y.tolist())
         for k, data in enumerate([labels.encode(), *(array.tobytes() for array in arrays)]):

@@ -7,12 +7,12 @@ from bayesvote._checks import Argument, RefusalError
 
 
 class WrongUsageError(Exception):
-    """The options are wrong, which the library has found out; its error is the cause."""
+    """The library refused the options; its error is the cause."""
 
 
 @contextmanager
 def usage() -> Iterator[None]:
-    """Take what the library refuses for wrong usage of the options."""
+    """Report what the library refuses as wrong usage of the options."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -29,7 +29,7 @@ def option(name: str) -> str:
 
 
 def sentence(error: BaseException, options: Collection[str] = ()) -> str:
-    """What to tell the user; parameters that are among the options are called so.
+    """What to tell the user; parameters that the command has as options are written as such.
 
     >>> from bayesvote._checks import InputError
     >>> sentence(InputError("stream", "n_features", "must be given"), {"--n-features"})
@@ -39,7 +39,7 @@ def sentence(error: BaseException, options: Collection[str] = ()) -> str:
         subject = option(error.subject)
         if subject in options:
             return error.sentence(subject, _written)
-        # A class is a kind of member or weighter, which is good to know; a function of Python is not.
+        # A class, such as a weighter, helps to find the fault; a Python function does not.
         who = f"{error.who}: " if error.who[:1].isupper() else ""
         return who + error.sentence(written=_written)
     if isinstance(error, OSError) and error.strerror:

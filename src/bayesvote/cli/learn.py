@@ -88,7 +88,7 @@ class Training:
         self.classes: NDArray[Any] = np.empty(0)
         self.saved = self._saved(checkpoint) if checkpoint is not None and checkpoint.exists() else None
         if self.saved is None:
-            self.model = settings.classifier()  # at once: options that it does not have are wrong usage
+            self.model = settings.classifier()  # before any reading: it refuses options that it does not have
             if resume:
                 show.note(f"There is no checkpoint {checkpoint} yet: starting with the first row.")
         self.resumed_at = self.rows
@@ -153,7 +153,7 @@ class Training:
         return saved
 
     def _opened(self, bar: Progress, stack: ExitStack) -> Iterator[Chunk]:
-        """Open the file, and find out what must be known before the first row is learned."""
+        """Open the file, find what must be known before the first row is learned, and start the model."""
         n_features = self.settings.n_features
         if self.saved is not None:
             n_features = self.model.n_features_in_
@@ -163,8 +163,8 @@ class Training:
             n_features = n_features or found.n_features or None
         self.stream: Stream = self.settings.open(self.file, n_features)
         stack.callback(self.stream.close)
-        if n_features is None and self.stream.feature_names is None:  # LIBSVM text, of unknown width till now
-            show.note(f"{self.file} was read once to count its features. --n-features avoids this.")
+        if n_features is None and self.stream.feature_names is None:  # LIBSVM text, which does not tell its width
+            show.note(f"Read {self.file} once more, to count its features. --n-features avoids this.")
         first = next(self.stream, None)
         if first is None:
             reports = self.stream.reports
@@ -217,7 +217,7 @@ class Training:
             raise InputError("", subject, must, error.got, "Name all labels with --classes.") from error
 
     def _rows(self, chunks: Iterator[Chunk], stop: Interrupts) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Rows to predict, before them those that still wait for their label; interruptible while they are read."""
+        """Rows to learn: first those that were still waiting for their label. Ctrl-C stops while they are read."""
         done = self.rows
         learned = max(0, done - self.settings.delay)
         read = 0
@@ -288,7 +288,7 @@ def _survey(file: str, settings: Settings, bar: Progress) -> Survey:
 
     def on_rows(n: int) -> None:
         if not n:
-            show.note(f"Reading {file} once more, first of all, to find its labels. --classes avoids this.")
+            show.note(f"Reading {file} once more, to find its labels first. --classes avoids this.")
         bar.update(task, figures=f"{n:,} rows")
 
     found = settings.survey(file, on_rows)
@@ -297,7 +297,7 @@ def _survey(file: str, settings: Settings, bar: Progress) -> Survey:
 
 
 def _save(training: Training, path: Path) -> None:
-    """Save the model, with the names of its features, which it was not told before: it would check them."""
+    """Save the model with the names of its features, so that ``predict`` finds them in other files."""
     if training.stream.feature_names is not None:
         training.model.feature_names_in_ = np.array(training.stream.feature_names, dtype=object)
     save(training.model, path)

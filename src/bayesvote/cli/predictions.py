@@ -1,4 +1,4 @@
-"""The CSV file of a run's predictions, which an interrupted run can go on with."""
+"""The CSV file of a run's predictions, which is continued after an interruption."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ class Predictions:
     path
         The file.
     kept
-        How many bytes of it to go on after; None to write it anew.
+        How many bytes to keep and continue after; None for a new file.
     """
 
     def __init__(self, path: Path, kept: int | None) -> None:

@@ -43,7 +43,7 @@ def reproduce(
     report: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the experiments, all if none are named; write the records and, if asked for, the page."""
+    """Run the experiments, by default all; write the results and, if asked for, a page."""
     if report is not None:
         show.require_report()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TaskProgressColumn(), TimeRemainingColumn())
@@ -86,7 +86,7 @@ def reproduce(
 
 
 def _table(block: Block) -> Table:
-    """Mean errors, the best of each row in bold, what is tied with it underlined, and the paper's own beside them."""
+    """Mean errors, the best of each row in bold, what is tied with it underlined, and the paper's figures."""
     title = f"{block.experiment.replace('table', 'Table ')}. {EXPERIMENTS[block.experiment].title}"
     members = "" if block.members == "default" else f": {block.members.replace('_', ' ')}"
     table = Table(title=f"\n{title}{members}", title_justify="left", box=None, padding=(0, 1, 0, 0))

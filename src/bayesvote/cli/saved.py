@@ -1,4 +1,4 @@
-"""``inspect`` and ``merge``: what a saved model knows, and several made one."""
+"""``inspect`` and ``merge``: show a saved model, or merge several."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -63,7 +63,7 @@ def merge(paths: Sequence[Path], out: Path) -> None:
 
 
 def _about(model: Classifier) -> dict[str, Any]:
-    """What there is to say of any model."""
+    """Facts about any model."""
     about: dict[str, Any] = {"kind": type(model).__name__} | model.model_.about()
     about["classes"] = model.classes_.tolist()
     about["features"] = model.n_features_in_
@@ -87,7 +87,7 @@ def _records(columns: Columns) -> list[dict[str, Any]]:
 
 
 def _order(model: Ensemble) -> Labels:
-    """Members, the most trusted one first; that need not be the one of the largest weight."""
+    """Members, the most trusted first, which need not be the one with the largest weight."""
     means = model.weights()
     trust = model.weighter.trust(means) if isinstance(model.weighter, Posterior) else means
     return np.argsort(-trust, kind="stable")

@@ -40,7 +40,7 @@ class Settings:
     chunk_size: int = 4096
 
     def classifier(self) -> Classifier:
-        """Make the model, new."""
+        """Make a new model."""
         kind = CLASSIFIERS[self.model]
         known = inspect.signature(kind).parameters
         options: dict[str, Any] = {"n_members": self.n_members, "random_state": self.seed}
@@ -83,7 +83,7 @@ class Settings:
             ) from None
 
     def differences(self, other: dict[str, Any]) -> list[str]:
-        """Say which options were others before."""
+        """Say which options differ from those before."""
         return [
             f"{option(name)} was {other.get(name)!r} and is {value!r}"
             for name, value in asdict(self).items()
@@ -92,7 +92,7 @@ class Settings:
 
 
 def place_or_name(column: str | None) -> str | int | None:
-    """Column by its place, if that is what was given.
+    """A column's place, if a number was given, or its name.
 
     >>> place_or_name("-1"), place_or_name("age")
     (-1, 'age')
@@ -102,7 +102,7 @@ def place_or_name(column: str | None) -> str | int | None:
 
 @contextmanager
 def target_usage() -> Iterator[None]:
-    """Take a column that is not there for wrong usage of ``--target``."""
+    """Report a column that does not exist as wrong usage of ``--target``."""
     try:
         yield
     except InputError as error:
@@ -112,7 +112,7 @@ def target_usage() -> Iterator[None]:
 
 
 def check_classes(source: str, classes: NDArray[Any]) -> None:
-    """Refuse labels that are too few or too many to be meant."""
+    """Refuse so few or so many labels that the column must be wrong."""
     if len(classes) < 2:
         got = f"only {classes.tolist()[0]!r}" if len(classes) else "no rows"
         raise InputError("", source, "must have two labels or more", got, "Pass --target or --classes.")

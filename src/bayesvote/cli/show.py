@@ -88,6 +88,6 @@ def skipped(count: int, reports: list[str]) -> None:
 
 
 def require_report() -> None:
-    """Say what is missing to write a report before any work is done."""
+    """Check before any work is done that a report can be written."""
     for module in ("jinja2", "matplotlib"):
         require_extra("report", module, "cli", "to write one")

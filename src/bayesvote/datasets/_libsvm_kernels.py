@@ -6,13 +6,13 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Array
 
-# What became of a line.
+# What was found in a line.
 BLANK, GOOD, NO_LABEL, NOT_A_PAIR, NOT_RISING, TOO_WIDE = -1, 0, 1, 2, 3, 4
 
 _NEWLINE, _HASH, _PLUS, _MINUS, _DOT, _ZERO, _NINE, _COLON = 10, 35, 43, 45, 46, 48, 57, 58
 _LARGEST_INDEX = 2**31 - 1
 
-# A product or quotient of two exact numbers is rounded once, hence rightly: whole numbers of up to 15 digits are
+# A product or quotient of two exact numbers is rounded once, so correctly: whole numbers of up to 15 digits are
 # exact, and so are powers of ten up to 22.
 _DIGITS = 15
 _POWERS = np.array([float(f"1e{power}") for power in range(23)])

@@ -87,7 +87,7 @@ class BadLines:
 
 
 def _fault(subject: str, must: str, got: str = "") -> InputError:
-    """What is wrong with a line; who refuses it and where it stands is added by whoever knows."""
+    """What is wrong with a line; ``BadLines`` adds who refuses it, and where it is."""
     return InputError("", subject, must, got)
 
 
@@ -205,7 +205,7 @@ def _finite(name: str, text: str) -> float:
 
 
 def relabelled(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines of LIBSVM text with a label in front, in the place of any that is there: the reader wants one."""
+    """Put a label at the start of lines of LIBSVM text, replacing any: the reader expects one."""
     for line in lines:
         first, *rest = line.split(None, 1) or [b"#"]
         if first.startswith(b"#"):
@@ -332,14 +332,14 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines)
         reader = LabelReader()
         found: set[Any] = set()
         for group in range(table.num_row_groups):
-            # Any row brings the categories of its whole group. The first label of all says what kind labels are.
+            # Any row comes with the categories of its whole group. The first label decides whether labels are numbers.
             for batch in table.iter_batches(1, row_groups=[group], columns=[schema.names[label]]):
                 column = batch.column(0)
                 try:
                     found.update(map(reader.read, _texts(column.to_pylist()) if group == 0 else []))
                     found.update(map(reader.read, _texts(column.dictionary.to_pylist())))
                 except InputError:
-                    return None  # the rows will tell, with their numbers
+                    return None  # reading the rows will tell which of them is wrong
                 break
         return np.array(sorted(found)) if found else None
 
@@ -385,7 +385,7 @@ def feature_columns(
     if target is not None:
         features = labelled_columns(who, source, names, target).features
     else:
-        # One column too many is that of a label, the last one.
+        # If there is one column too many, the last one is the label.
         features = list(range(len(names) - 1 if len(names) == n_features + 1 else len(names)))
     if len(features) != n_features:
         must = f"must have the model's {n_features} features, with or without a label"

@@ -92,7 +92,7 @@ def load_dataset(name: str, *, progress: bool = True) -> Dataset:
 
 
 def locate(name: str) -> tuple[str, Path]:
-    """Tell where a set is: its source, and the file; for "download" the file in the cache it would become."""
+    """Where a set is: its source and its file; for "download", the file in the cache that it would become."""
     file = f"{name}.libsvm.xz"
     folder = os.environ.get("BAYESVOTE_DATA")
     places = {"folder": Path(folder) / file} if folder else {}
@@ -148,7 +148,7 @@ def fingerprint(X: "Sparse", y: NDArray[np.intp]) -> str:
 
 
 def _read(name: str, path: Path, part: Facts | None, remedy: str) -> "tuple[Sparse, NDArray[np.intp], Facts]":
-    """Read and check a set's file, whole or this part of it; tell which."""
+    """Read and check a set's file, which holds all rows or this part of them; also return which."""
     from scipy.sparse import csr_array, vstack
 
     def require(what: str, expected: object, got: object) -> None:
@@ -188,7 +188,7 @@ def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[n
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=path.parent) as folder:
         joined = Path(folder, path.name)
-        log.setLevel("WARNING")  # else it asks the user to note down each file's hash
+        log.setLevel("WARNING")  # it would ask the user to note down each file's hash
         try:
             with lzma.open(joined, "wb", preset=1) as out:
                 for piece in DATASETS[name].pieces:

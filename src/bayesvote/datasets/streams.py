@@ -161,7 +161,7 @@ def stream_unlabelled(
     bad_lines: str = "error",
     chunk_size: int = 4096,
 ) -> Stream:
-    r"""Read the features of a file's rows chunk by chunk, whether labels stand beside them or not.
+    r"""Read the features of a file's rows chunk by chunk, whether they have labels or not.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def survey(
     chunk_size: int = 4096,
     on_rows: Callable[[int], None] | None = None,
 ) -> Survey:
-    """Find out what a model must know of a file before its first row.
+    """Find out what a model must know about a file before it learns the first row.
 
     A Parquet file is asked for the categories of the label's column. If it has none, that column is read; of any other
     file, everything is.
@@ -237,7 +237,7 @@ def survey(
     path, format, target, bad_lines, n_features, chunk_size
         As in `stream`.
     on_rows
-        Called with the number of rows read so far: with 0 before the first one, and not at all if none need be read.
+        Called with the number of rows read so far: with 0 before the first one, and never if no row must be read.
     """
     widest = 0
 

@@ -1,4 +1,4 @@
-"""How models of each kind are asked and taught: ensembles and boosters, scikit-learn's and river's classifiers."""
+"""How models of each kind predict and learn: ensembles and boosters, scikit-learn's and river's classifiers."""
 
 import gc
 import sys
@@ -69,7 +69,7 @@ class Answers(NamedTuple):
 class Learner(Protocol):
     """A model, whatever its kind."""
 
-    labels: list[Any]  # as far as they are known beforehand
+    labels: list[Any]  # those known beforehand
 
     def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
         """Refuse what the model could not learn; return the labels in the form in which it learns them."""
@@ -81,9 +81,9 @@ class Learner(Protocol):
 def learner(model: Any, classes: ArrayLike | None) -> Learner:
     """Return the learner for a model; ``classes`` are the labels that can come, if known."""
     if isinstance(model, Model):
-        return _Indexed(model)
+        return _BareModel(model)
     if hasattr(model, "predict_proba_then_learn"):
-        return _Chunked(model, classes)
+        return _OwnClassifier(model, classes)
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
         return _River(model)
     if hasattr(model, "partial_fit") and hasattr(model, "predict"):
@@ -97,7 +97,7 @@ def learner(model: Any, classes: ArrayLike | None) -> Learner:
     )
 
 
-class _Indexed:
+class _BareModel:
     """An ensemble or a booster: class indices, whole chunks."""
 
     def __init__(self, model: Model[Any]) -> None:
@@ -115,7 +115,7 @@ class _Indexed:
         return Answers(decided(batch.predicted(losses)))
 
 
-class _Known:
+class _KnownClasses:
     """A classifier that must know its classes beforehand."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
@@ -135,7 +135,7 @@ class _Known:
         return _checks.encoded(WHO, y, self.classes)
 
 
-class _Chunked(_Known):
+class _OwnClassifier(_KnownClasses):
     """A classifier of this library: whole chunks, which are checked already."""
 
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
@@ -143,12 +143,12 @@ class _Chunked(_Known):
             self.model.start(batch.rows.width, self.classes)
             self.ready = True
         losses, calibration = self.model.advance(batch.rows, codes, batch.weights)
-        chances = batch.predicted(self.model.probabilities(losses, calibration))
-        squares = _squares(chances, batch.predicted(codes))
-        return Answers(self.classes[chances.argmax(axis=1)], squares, chances.max(axis=1))
+        probabilities = batch.predicted(self.model.probabilities(losses, calibration))
+        squares = _squares(probabilities, batch.predicted(codes))
+        return Answers(self.classes[probabilities.argmax(axis=1)], squares, probabilities.max(axis=1))
 
 
-class _Scikit(_Known):
+class _Scikit(_KnownClasses):
     """A scikit-learn classifier: one row at a time. It predicts nothing before it has learned something."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
@@ -158,21 +158,21 @@ class _Scikit(_Known):
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         X, y = _matrix(batch.rows), batch.y
         predictions: list[Any] = []
-        chances = [np.empty((0, len(self.classes)))]
-        # What a classifier computes from its first few rows may not be a number.
+        probabilities = [np.empty((0, len(self.classes)))]
+        # Classifiers may divide by zero until they have seen a few rows.
         with np.errstate(all="ignore"):
             for t, (predict, learn) in enumerate(batch.plan):
                 row = slice(t, t + 1)
                 if predict:
                     predictions.append(self.model.predict(X[row]).tolist()[0] if self.ready else None)
-                    chances.append(self._chances(X[row]))
+                    probabilities.append(self._probabilities(X[row]))
                 if learn:
                     self.model.partial_fit(X[row], y[row], **self.options)
                     self.ready = True
-        found = np.concatenate(chances)
+        found = np.concatenate(probabilities)
         return Answers(_array(predictions), _squares(found, batch.predicted(codes)), found.max(axis=1))
 
-    def _chances(self, x: Any) -> Array:
+    def _probabilities(self, x: Any) -> Array:
         if self.ready and hasattr(self.model, "predict_proba"):
             return np.asarray(self.model.predict_proba(x))
         return np.full((1, len(self.classes)), np.nan)
@@ -185,7 +185,7 @@ class _River:
         self.model = model
         self.labels: list[Any] = []
         # Most classifiers keep river's own rule for the label, the largest probability: no need to ask twice.
-        self.by_chances = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
+        self.by_probabilities = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
 
     def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
         return y
@@ -196,12 +196,12 @@ class _River:
         largest: list[float] = []
         for x, label, (predict, learn) in zip(_dicts(batch.rows), codes.tolist(), batch.plan, strict=True):
             if predict:
-                chances = river_probabilities(self.model, x) or {}
-                likeliest = max(chances, key=chances.__getitem__) if chances else None
-                predictions.append(likeliest if self.by_chances else self.model.predict_one(x))
-                terms = [(p - (k == label)) ** 2 for k, p in chances.items()]
-                squares.append(sum(terms) + (label not in chances) if chances else np.nan)
-                largest.append(max(chances.values(), default=np.nan))
+                probabilities = river_probabilities(self.model, x) or {}
+                likeliest = max(probabilities, key=probabilities.__getitem__) if probabilities else None
+                predictions.append(likeliest if self.by_probabilities else self.model.predict_one(x))
+                terms = [(p - (k == label)) ** 2 for k, p in probabilities.items()]
+                squares.append(sum(terms) + (label not in probabilities) if probabilities else np.nan)
+                largest.append(max(probabilities.values(), default=np.nan))
             if learn:
                 self.model.learn_one(x, label)
         return Answers(_array(predictions), np.array(squares), np.array(largest))
@@ -231,8 +231,8 @@ def _array(predictions: list[Any]) -> NDArray[Any]:
     return np.array(predictions, dtype=object if None in predictions else None)
 
 
-def _squares(chances: Array, y: NDArray[np.intp]) -> Array:
-    off = np.array(chances, dtype=np.float64)
+def _squares(probabilities: Array, y: NDArray[np.intp]) -> Array:
+    off = np.array(probabilities, dtype=np.float64)
     off[np.arange(len(y)), y] -= 1
     return np.asarray((off**2).sum(axis=1))
 
@@ -241,9 +241,9 @@ _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 
 
 def memory(model: Any) -> int:
-    """Bytes that a model takes: all objects it leads to, arrays above all, but no code.
+    """Bytes that a model takes: everything it refers to, mostly arrays, but no code.
 
-    What a compiled library keeps out of Python's sight is not seen.
+    Memory that a compiled library manages by itself is not counted.
 
     >>> memory([np.zeros(1000), "text"]) - memory([np.zeros(0), "text"])
     8000

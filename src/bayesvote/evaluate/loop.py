@@ -1,4 +1,4 @@
-"""The one loop that tests and then trains, and what it finds."""
+"""The one loop that tests and then trains, and its results."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ Stream = Iterable[Labelled] | Iterable[tuple[Any, Any]]
 
 
 class Step(NamedTuple):
-    """A chunk of a stream after all models have gone over it.
+    """A chunk of a stream that all models have predicted and learned.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Step(NamedTuple):
     probabilities
         By model: the probability of the likeliest label; NaN where it gave none, as ensembles and boosters do.
     tallies
-        By model: its figures so far. These go on with the stream, too.
+        By model: its figures so far; the same objects in every step.
     """
 
     labels: NDArray[Any]
@@ -89,7 +89,7 @@ class Prequential:
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean over the labels of the share of their rows that was predicted rightly."""
+        """Mean over the labels of the share of their rows that was predicted correctly."""
         return self.tally.balanced_accuracy
 
     @property
