@@ -1,9 +1,6 @@
-"""What every bank and booster does with its input: check it once, hold it in one form, share it out over the cores."""
+"""What every bank and booster does with its input: check it once, and hold it in one form."""
 
-import os
 import sys
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -239,53 +236,3 @@ def _has_nan(who: str, values: Array) -> bool:
             "Mark missing values with NaN.",
         )
     return bool(np.any(np.isnan(values)))
-
-
-def n_threads() -> int:
-    """How many threads may be used: NUMBA_NUM_THREADS, or the cores this process may run on."""
-    given = os.environ.get("NUMBA_NUM_THREADS", "")
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def share_out(work: Callable[[int, int], None], n_items: int, block: int = 1, *, worth: bool = True) -> None:
-    """Run ``work(first, last)`` over the items, on all cores if it is worth it, in shares that are whole blocks.
-
-    Plain threads around kernels without the interpreter lock: unlike Numba's own threads they can be used
-    from several threads at once and after a fork. The shares must not change the results.
-    """
-    n_blocks = -(-n_items // block)
-    n_shares = min(n_threads(), n_blocks) if worth else 1
-    if n_shares <= 1:
-        work(0, n_items)
-        return
-    edges = [min(n_items, block * (n_blocks * k // n_shares)) for k in range(n_shares + 1)]
-    others = [_pool(n_shares - 1).submit(work, edges[k], edges[k + 1]) for k in range(1, n_shares)]
-    work(edges[0], edges[1])
-    for other in others:
-        other.result()
-
-
-@lru_cache(maxsize=1)
-def _pool(n_workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_workers, thread_name_prefix="bayesvote")
-
-
-def ahead(work: Callable[[], _T]) -> Future[_T]:
-    """Start work beside what comes next; the same thread does all such work, in order."""
-    return _helper().submit(work)
-
-
-@lru_cache(maxsize=1)
-def _helper() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="bayesvote-ahead")
-
-
-def _forget_threads() -> None:
-    _pool.cache_clear()
-    _helper.cache_clear()
-
-
-if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
-    os.register_at_fork(after_in_child=_forget_threads)

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from bayesvote import losses
 from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
-from bayesvote._input import Rows, RowsLike, ahead, started
+from bayesvote._input import Rows, RowsLike, started
 from bayesvote._parts import Learned, Rng, Shape, restored_shape
+from bayesvote._threads import in_background
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
 from bayesvote.members.base import check_bank
@@ -108,7 +109,7 @@ class Ensemble(Model[Any]):
         # Members do not know the weights: while one chunk is weighed, the next is scored and learned.
         current = scored(parts[0]) if parts else np.empty(0)
         for k, part in enumerate(parts):
-            job = ahead(partial(scored, parts[k + 1])) if k + 1 < len(parts) else None
+            job = in_background(partial(scored, parts[k + 1])) if k + 1 < len(parts) else None
             out[part], self._state = self.weighter.advance_scores(self.state, self.loss, current, y[part], w[part])
             current = job.result() if job else current
         return out

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from bayesvote._checks import Array, Labels, one_of, whole
-from bayesvote._input import Rows, ahead, n_threads, started
+from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, all_finite, padded, renamed, require, within
+from bayesvote._threads import in_background, n_threads
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
 from bayesvote.model import Model
 
@@ -178,7 +179,7 @@ def _boost(rule: Rule, state: BoosterState, rows: Rows, label: Labels, weight: A
     for first in range(0, rows.n, _BLOCK):
         last = min(first + _BLOCK, rows.n)
         work(front, 0, first, last)
-        jobs.append(ahead(partial(work, back, half, first, last)))
+        jobs.append(in_background(partial(work, back, half, first, last)))
     for job in jobs:
         job.result()
     state.put(front, 0, half)

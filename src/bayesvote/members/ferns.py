@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, positive, whole
-from bayesvote._input import Rows, share_out, started
+from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, Shape, all_finite, require, within
+from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
 
 Ints = NDArray[np.int32]
@@ -219,7 +220,7 @@ class FernBank(Bank[FernState]):
                 last,
             )
 
-        share_out(work, self.n_members, block=GROUP, worth=(end - top) * self.n_members >= _WORTH_SHARING)
+        parallel_for(work, self.n_members, block=GROUP, worth=(end - top) * self.n_members >= _WORTH_SHARING)
 
     def _keep(self, state: FernState, rows: Rows, y: Labels, w: Array, kept: NDArray[np.intp]) -> None:
         """Keep rows for choosing the questions."""
@@ -264,7 +265,7 @@ class FernBank(Bank[FernState]):
                 last,
             )
 
-        share_out(work, self.n_members, worth=n * state.slots.size >= _WORTH_SHARING)
+        parallel_for(work, self.n_members, worth=n * state.slots.size >= _WORTH_SHARING)
         used, slots = np.unique(features, return_inverse=True)
         state.slots[:] = slots.reshape(features.shape)
         state.slot_of[:] = -1

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, one_of, positive, whole
-from bayesvote._input import Rows, share_out, started
+from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, all_finite, padded, renamed, require
+from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, with_more
 
@@ -188,8 +189,8 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         ratio = np.empty((len(out), n, d))
         given = (X, y, weight, *state[2:], self.gaussian_smoothing, self.bernoulli_smoothing)
         worth = X.size > _WORTH_SHARING
-        share_out(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, _FEATURES, worth=worth)
-        share_out(
+        parallel_for(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, _FEATURES, worth=worth)
+        parallel_for(
             lambda top, end: add_up(X, has_nan, prior, ratio, state.features, state.mask, top, end, out),
             n,
             BLOCK,

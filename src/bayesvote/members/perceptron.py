@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, whole
-from bayesvote._input import Rows, share_out, started
+from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, all_finite, padded, renamed, require
+from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, with_more
 
@@ -148,11 +149,11 @@ class PerceptronBank(Bank[PerceptronState]):
         if len(values) * n_scores < _WORTH_SHARING:
             run(*given, *state, 0, n, out, 0)
         elif len(y):
-            share_out(learn, n_scores, per)
+            parallel_for(learn, n_scores, per)
         elif dense and not rows.has_nan:
-            share_out(lambda top, end: score_dense(values, state.features, *state[2:], top, end, out), n, BLOCK)
+            parallel_for(lambda top, end: score_dense(values, state.features, *state[2:], top, end, out), n, BLOCK)
         else:
-            share_out(lambda top, end: run(*given, *state, top, end, out, 0), n)
+            parallel_for(lambda top, end: run(*given, *state, top, end, out, 0), n)
         return out if per == 1 else out.reshape(n, self.n_members, per)
 
 
