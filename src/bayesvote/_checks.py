@@ -92,7 +92,7 @@ def positive(who: str, name: str, value: float, *, zero: bool = False) -> None:
         raise InputError(who, name, f"must be a finite number {floor}", repr(value))
 
 
-def whole(who: str, name: str, value: int, *, least: int = 1) -> None:
+def integer(who: str, name: str, value: int, *, least: int = 1) -> None:
     """Require an integer of at least ``least``."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise InputError(who, name, f"must be an integer of at least {least}", repr(value))

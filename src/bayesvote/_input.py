@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, InputError, InputTypeError, Labels, labels, weights, whole
+from bayesvote._checks import Array, InputError, InputTypeError, Labels, integer, labels, weights
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -97,8 +97,8 @@ def check_start(
     who: str, n_features: int, n_classes: int, rng: np.random.Generator | int | None
 ) -> np.random.Generator:
     """Check what a bank or booster is started with; return its random generator."""
-    whole(who, "n_features", n_features)
-    whole(who, "n_classes", n_classes, least=2)
+    integer(who, "n_features", n_features)
+    integer(who, "n_classes", n_classes, least=2)
     return np.random.default_rng(rng)
 
 

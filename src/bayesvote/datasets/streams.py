@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import InputError, one_of, whole
+from bayesvote._checks import InputError, integer, one_of
 from bayesvote.datasets._readers import (
     BadLines,
     Choose,
@@ -133,7 +133,7 @@ def stream(
     1 ["line 4: column 'weight' must be a finite number, got 'heavy'"]
     """
     if n_features is not None:
-        whole("stream", "n_features", n_features)
+        integer("stream", "n_features", n_features)
 
     def choose(names: list[str]) -> Columns:
         return labelled_columns("stream", source_name(path), names, target)
@@ -186,7 +186,7 @@ def stream_unlabelled(
     [[4.2 4. ]
      [0.1 0. ]]
     """
-    whole("stream_unlabelled", "n_features", n_features)
+    integer("stream_unlabelled", "n_features", n_features)
 
     def choose(names: list[str]) -> Columns:
         return feature_columns("stream_unlabelled", source_name(path), names, n_features, feature_names, target)
@@ -287,7 +287,7 @@ def _open(
     """Open a file of any format: tables by what columns to choose, LIBSVM text by its own reader."""
     one_of(who, "format", format, ("auto", "libsvm", "csv", "parquet"))
     one_of(who, "bad_lines", bad_lines, ("error", "skip"))
-    whole(who, "chunk_size", chunk_size)
+    integer(who, "chunk_size", chunk_size)
     name = os.fspath(path)
     bad = BadLines(who, source_name(path), bad_lines)
     file = open_bytes(name)

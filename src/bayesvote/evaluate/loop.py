@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, InputError, InputTypeError, whole
+from bayesvote._checks import Array, InputError, InputTypeError, integer
 from bayesvote._input import Rows, RowsLike, as_rows
 from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, memory
 from bayesvote.evaluate.tally import Tally
@@ -105,7 +105,7 @@ class Prequential:
     def windowed(self, window: int | None = None) -> Array:
         """Error of the last ``window`` rows up to and including every row; of fewer at the start."""
         window = self.tally.window if window is None else window
-        whole("Prequential.windowed", "window", window)
+        integer("Prequential.windowed", "window", window)
         sums = np.concatenate(([0], np.cumsum(self.mistakes)))
         last = np.arange(1, len(sums))
         first = np.maximum(last - window, 0)
@@ -229,9 +229,9 @@ def steps(
     250 250
     500 500
     """
-    whole(WHO, "chunk_size", chunk_size)
-    whole(WHO, "delay", delay, least=0)
-    whole(WHO, "window", window)
+    integer(WHO, "chunk_size", chunk_size)
+    integer(WHO, "delay", delay, least=0)
+    integer(WHO, "window", window)
     if y is None and hasattr(X, "shape"):
         raise InputError(WHO, "y", "must be given with the rows of an array or a table", "None")
     if classes is None and y is not None:

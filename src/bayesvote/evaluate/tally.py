@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels, whole
+from bayesvote._checks import Array, Labels, integer
 
 POINTS = 500  # of the curve, at most
 
@@ -50,7 +50,7 @@ class Tally:
     """
 
     def __init__(self, labels: Iterable[Any] = (), window: int = 1_000) -> None:
-        whole("Tally", "window", window)
+        integer("Tally", "window", window)
         self.window = window
         self.labels: list[Any] = []
         self.confusion: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)

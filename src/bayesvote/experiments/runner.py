@@ -8,7 +8,7 @@ from typing import Any
 
 import joblib
 
-from bayesvote._checks import one_of, whole
+from bayesvote._checks import integer, one_of
 from bayesvote._files import replace_file
 from bayesvote._versions import versions
 from bayesvote.datasets import DATASETS, locate
@@ -73,9 +73,9 @@ def reproduce(
         one_of("reproduce", "experiments", name, EXPERIMENTS)
     for name in datasets or ():
         one_of("reproduce", "datasets", name, DATASETS)
-    whole("reproduce", "trials", trials)
+    integer("reproduce", "trials", trials)
     if jobs is not None:
-        whole("reproduce", "jobs", jobs)
+        integer("reproduce", "jobs", jobs)
     at_hand = tuple(name for name in DATASETS if locate(name)[0] != "download")
     todo = setup.jobs(tuple(experiments), tuple(datasets or at_hand), trials)
     path = Path(folder) / "results.jsonl"

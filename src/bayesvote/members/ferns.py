@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, positive, whole
+from bayesvote._checks import Array, Labels, integer, positive
 from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, Shape, all_finite, require, within
 from bayesvote._threads import parallel_for
@@ -82,14 +82,14 @@ class FernBank(Bank[FernState]):
     def __post_init__(self) -> None:
         """Check the configuration."""
         who = type(self).__name__
-        whole(who, "n_members", self.n_members)
-        whole(who, "depth", self.depth)
+        integer(who, "n_members", self.n_members)
+        integer(who, "depth", self.depth)
         if self.depth > _DEEPEST:
             raise ValueError(
                 f"{who}: depth must be at most {_DEEPEST}, got {self.depth}. "
                 "A fern keeps 2**depth counts per class: take more ferns instead."
             )
-        whole(who, "warmup", self.warmup, least=_FIRST_DRAW)
+        integer(who, "warmup", self.warmup, least=_FIRST_DRAW)
         positive(who, "smoothing", self.smoothing)
         if self.smoothing < _LEAST_SMOOTHING:
             raise ValueError(

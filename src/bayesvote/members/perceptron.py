@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, whole
+from bayesvote._checks import Array, Labels, integer
 from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, all_finite, padded, renamed, require
 from bayesvote._threads import parallel_for
@@ -70,7 +70,7 @@ class PerceptronBank(Bank[PerceptronState]):
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> PerceptronState:
         """Draw the features of each member and set all weights to zero."""
-        whole(self.who, "n_members", self.n_members)
+        integer(self.who, "n_members", self.n_members)
         mask = random_subsets(n_features, self.n_members, self.max_features, rng)
         per = 1 if n_classes == 2 else n_classes
         n_scores = per * self.n_members
@@ -107,7 +107,7 @@ class PerceptronBank(Bank[PerceptronState]):
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
         """The size of the weights."""
-        whole(self.who, "n_members", self.n_members)
+        integer(self.who, "n_members", self.n_members)
         return 8 * n_features * self.n_members * (1 if n_classes == 2 else n_classes)
 
     def check_state(self, state: PerceptronState) -> None:
