@@ -34,7 +34,8 @@ from bayesvote import (
     save,
 )
 from bayesvote._checks import Array, Labels
-from bayesvote.boosting._booster import Booster
+from bayesvote.boosting import Booster
+from bayesvote.cli.bench import product_seconds
 from bayesvote.datasets import load_dataset, scale
 from bayesvote.members import Bank
 from bayesvote.model import Model
@@ -72,20 +73,6 @@ def best(work: Callable[[], float], repeats: int = 3) -> float:
     return min(work() for _ in range(repeats))
 
 
-def product_seconds(X: Array, features: int) -> float:
-    """The bare product of all rows with a weight matrix, the limit we measure against."""
-    W = np.random.default_rng(0).standard_normal((features, MEMBERS))
-
-    def once() -> float:
-        start = time.perf_counter()
-        X @ W
-        return time.perf_counter() - start
-
-    seconds = best(once, 5)
-    time.sleep(1)  # BLAS threads go on spinning for a while and would take a core from what follows
-    return seconds
-
-
 def stream_seconds(
     make: Callable[[], Model[Any]], X: Array | csr_array, y: Labels, repeats: int = 2
 ) -> tuple[float, float]:
@@ -103,9 +90,9 @@ def started(bank: Bank[Any], weighter: Weighter[Any], features: int) -> Callable
 def ensembles(X: Array, y: Labels, sparse: csr_array, name: str) -> float:
     """Ensembles against the product. Returns the seconds of the one that the peers are compared with."""
     n, d = X.shape
-    product = product_seconds(X, d)
+    product = product_seconds(X, MEMBERS)
     with threadpool_limits(1):
-        one_core = product_seconds(X, d)
+        one_core = product_seconds(X, MEMBERS)
     print(f"\n{name}: {n:,} x {d}, {sparse.nnz / n:.1f} non-zeros a row, {MEMBERS} members.")
     print(f"  The product X @ W takes {product * 1e6 / n:.2f} us a row, {one_core * 1e6 / n:.2f} us on one core.")
 

@@ -1,8 +1,8 @@
-"""Input checks, each with one error sentence: who, what must hold, what was got, what to do."""
+"""Input checks, and the errors they raise: who refuses, what must hold, what was given, what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,34 +11,115 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 
+class Argument(NamedTuple):
+    """A parameter with the value to give it, such as ``bad_lines='skip'``."""
+
+    name: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value!r}"
+
+
+class RefusalError(Exception):
+    """Input that is refused. Its parts are fields, so that the command line can put them into its own words.
+
+    Attributes
+    ----------
+    who
+        The function or class that refuses; empty if that goes without saying.
+    subject
+        What is wrong: the name of a parameter, or what the user knows it by.
+    must
+        What must hold of it, such as "must be above 0".
+    got
+        What was given instead; empty if that goes without saying.
+    do
+        What to do about it.
+    using
+        The argument that does it, if there is one; ``do`` leads up to it.
+
+    Examples
+    --------
+    >>> print(InputError("stream", "line 3", "must have 4 fields", "2", "Skip it with", Argument("bad_lines", "skip")))
+    stream: line 3 must have 4 fields, got 2. Skip it with bad_lines='skip'.
+    """
+
+    def __init__(
+        self, who: str, subject: str, must: str, got: str = "", do: str = "", using: Argument | None = None
+    ) -> None:
+        super().__init__(who, subject, must, got, do, using)  # all of them, or the error could not be pickled
+        self.who, self.subject, self.must, self.got, self.do, self.using = who, subject, must, got, do, using
+
+    def sentence(self, subject: str | None = None, written: Callable[[Argument], str] = str) -> str:
+        """What is wrong and what to do, without who says so.
+
+        ``subject`` replaces the subject, and ``written`` says how to write an argument.
+        """
+        text = f"{self.subject if subject is None else subject} {self.must}".lstrip()
+        if self.got:
+            text += f", got {self.got}"
+        text += "."
+        if self.do:
+            text += f" {self.do}"
+        if self.using:
+            text += f" {written(self.using)}."
+        return text
+
+    def __str__(self) -> str:
+        return f"{self.who}: {self.sentence()}" if self.who else self.sentence()
+
+
+class InputError(RefusalError, ValueError):
+    """A value that is refused."""
+
+
+class InputTypeError(RefusalError, TypeError):
+    """Something of a type that is refused."""
+
+
+class UnknownLabelError(InputError):
+    """A label that is not among the classes; ``row`` is the first row that has one, counted from 0."""
+
+    row = 0
+
+
 def positive(who: str, name: str, value: float, *, zero: bool = False) -> None:
     """Require a finite real number above zero (or at zero, with ``zero=True``)."""
     floor = "at least 0" if zero else "above 0"
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{who}: {name} must be a finite number {floor}, got {value!r}.")
+        raise InputError(who, name, f"must be a finite number {floor}", repr(value))
 
 
-def whole(who: str, name: str, value: int, *, least: int = 1) -> None:
+def integer(who: str, name: str, value: int, *, least: int = 1) -> None:
     """Require an integer of at least ``least``."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{who}: {name} must be an integer of at least {least}, got {value!r}.")
+        raise InputError(who, name, f"must be an integer of at least {least}", repr(value))
 
 
 def fraction(who: str, name: str, value: float) -> None:
     """Require a number in (0, 1]."""
     positive(who, name, value)
     if value > 1:
-        raise ValueError(f"{who}: {name} must be in (0, 1], got {value!r}.")
+        raise InputError(who, name, "must be in (0, 1]", repr(value))
 
 
 def one_of(who: str, name: str, value: Any, options: Iterable[str]) -> None:
-    """Require one of the known names, and offer the nearest one otherwise."""
+    """Require one of the known names, and suggest the nearest one otherwise."""
     known = sorted(options)
     if value not in known:
-        near = get_close_matches(str(value), known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{who}: {name} must be one of {', '.join(known)}, got {value!r}.{hint}")
+        raise InputError(who, name, f"must be one of {', '.join(known)}", repr(value), did_you_mean(str(value), known))
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Ask whether the nearest known name was meant; empty if none is near.
+
+    >>> did_you_mean("hart", ["heart", "sonar"])
+    "Did you mean 'heart'?"
+    """
+    near = get_close_matches(name, known, n=1)
+    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
@@ -49,11 +130,15 @@ def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
     if w.ndim == 0:
         w = np.full(n_rows, w)
     if w.shape != (n_rows,):
-        raise ValueError(f"{who}: sample_weight must have one value per row, shape ({n_rows},), got shape {w.shape}.")
-    if not np.all(np.isfinite(w) & (w >= 0)):
-        raise ValueError(
-            f"{who}: sample_weight must be finite and at least 0, got {w[~(np.isfinite(w) & (w >= 0))][0]}. "
-            "Drop such rows or give them weight 0."
+        raise InputError(who, "sample_weight", f"must have one value per row, shape ({n_rows},)", f"shape {w.shape}")
+    valid = np.isfinite(w) & (w >= 0)
+    if not np.all(valid):
+        raise InputError(
+            who,
+            "sample_weight",
+            "must be finite and at least 0",
+            str(w[~valid][0]),
+            "Drop such rows or give them weight 0.",
         )
     return w
 
@@ -62,15 +147,16 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
     """Class indices as integers in [0, n_classes), one per row."""
     given = np.asarray(y)
     if given.shape != (n_rows,):
-        raise ValueError(f"{who}: y must have one label per row, shape ({n_rows},), got shape {given.shape}.")
+        raise InputError(who, "y", f"must have one label per row, shape ({n_rows},)", f"shape {given.shape}")
+    must = f"must hold class indices 0 to {n_classes - 1}"
     if given.dtype.kind not in "iub" and not (given.dtype.kind == "f" and np.all(given == np.floor(given))):
-        raise ValueError(f"{who}: y must hold class indices 0 to {n_classes - 1}, got {given.dtype} values.")
-    encoded = given.astype(np.intp)
+        raise InputError(who, "y", must, f"{given.dtype} values")
+    codes = given.astype(np.intp)
     # Seen as unsigned, a negative index is a large one.
-    if n_rows and encoded.view(np.uintp).max() >= n_classes:
-        bad = encoded[(encoded < 0) | (encoded >= n_classes)][0]
-        raise ValueError(f"{who}: y must hold class indices 0 to {n_classes - 1}, got {bad}. Encode the labels first.")
-    return encoded
+    if n_rows and codes.view(np.uintp).max() >= n_classes:
+        bad = codes[(codes < 0) | (codes >= n_classes)][0]
+        raise InputError(who, "y", must, str(bad), "Encode the labels first.")
+    return codes
 
 
 def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
@@ -78,8 +164,14 @@ def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
     places = np.searchsorted(classes, y)
     unknown = classes[np.minimum(places, len(classes) - 1)] != y
     if np.any(unknown):
-        raise ValueError(
-            f"{who}: y must hold the classes {classes.tolist()} only, got {y[unknown].tolist()[0]!r}. "
-            "Name all the labels that can come as classes before the first row."
+        row = int(np.argmax(unknown))
+        error = UnknownLabelError(
+            who,
+            "y",
+            f"must hold the classes {classes.tolist()} only",
+            repr(y[row : row + 1].tolist()[0]),
+            "Name all the labels that can come as classes before the first row.",
         )
+        error.row = row
+        raise error
     return places

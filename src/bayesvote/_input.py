@@ -1,9 +1,6 @@
-"""What every bank and booster does with its input: check it once, hold it in one form, share it out over the cores."""
+"""What every bank and booster does with its input: check it once, and hold it in one form."""
 
-import os
 import sys
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -11,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels, labels, weights, whole
+from bayesvote._checks import Array, InputError, InputTypeError, Labels, integer, labels, weights
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
 
 _T = TypeVar("_T")
 
-# Squares of larger values would overflow in a member's sums and so ruin it for good, as infinity would.
+# Squares of larger values would overflow in a member's sums, which would ruin it for good.
 _LARGEST = 1e100
 
 
@@ -52,6 +49,25 @@ class Rows(NamedTuple):
         columns = self.columns[at] if self.sparse else self.columns
         return Rows(last - first, self.width, dense, self.values[at], columns, starts - starts[0], self.has_nan)
 
+    def take(self, order: NDArray[np.intp]) -> "Rows":
+        """Rows in this order; some may come twice, others not at all."""
+        if self.dense is not None:
+            return _dense_rows(self.dense[order], self.has_nan)
+        lengths = np.diff(self.starts)[order]
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        at = np.repeat(self.starts[order] - starts[:-1], lengths) + np.arange(starts[-1])
+        return Rows(len(order), self.width, None, self.values[at], self.columns[at], starts, self.has_nan)
+
+    def followed_by(self, other: "Rows") -> "Rows":
+        """These rows, then others of the same width."""
+        has_nan = self.has_nan or other.has_nan
+        if self.dense is not None and other.dense is not None:
+            return _dense_rows(np.concatenate((self.dense, other.dense)), has_nan)
+        columns = [rows.columns if rows.sparse else np.tile(rows.columns, rows.n) for rows in (self, other)]
+        values = np.concatenate((self.values, other.values))
+        starts = np.concatenate((self.starts, other.starts[1:] + self.starts[-1]))
+        return Rows(self.n + other.n, self.width, None, values, np.concatenate(columns), starts, has_nan)
+
     def todense(self, first: int = 0, last: int | None = None) -> Array:
         """Return rows first to last as a dense array."""
         last = self.n if last is None else min(last, self.n)
@@ -71,9 +87,9 @@ else:
 
 
 def started(who: str, state: _T | None) -> _T:
-    """Return the state of a bank or booster, or tell that there is none yet."""
+    """Return the state of a bank or booster, which must have one."""
     if state is None:
-        raise ValueError(f"{who}: must be started before use. Call start(n_features, n_classes) first.")
+        raise InputError(who, "", "must be started before use", do="Call start(n_features, n_classes) first.")
     return state
 
 
@@ -81,8 +97,8 @@ def check_start(
     who: str, n_features: int, n_classes: int, rng: np.random.Generator | int | None
 ) -> np.random.Generator:
     """Check what a bank or booster is started with; return its random generator."""
-    whole(who, "n_features", n_features)
-    whole(who, "n_classes", n_classes, least=2)
+    integer(who, "n_features", n_features)
+    integer(who, "n_classes", n_classes, least=2)
     return np.random.default_rng(rng)
 
 
@@ -93,9 +109,12 @@ def check_rows(who: str, X: RowsLike, n_features: int) -> Rows:
     """
     rows = as_rows(who, X)
     if rows.width != n_features:
-        raise ValueError(
-            f"{who}: X must have {n_features} features, as at the start, got {rows.width}. "
-            "Give every row the same columns, with NaN where a value is missing."
+        raise InputError(
+            who,
+            "X",
+            f"must have {n_features} features, as at the start",
+            str(rows.width),
+            "Give every row the same columns, with NaN where a value is missing.",
         )
     return rows
 
@@ -104,7 +123,7 @@ def as_rows(who: str, X: RowsLike) -> Rows:
     """Check rows of any width."""
     if isinstance(X, Rows):
         return X
-    # Whoever has a sparse matrix has loaded scipy.sparse, which is slow to import.
+    # A caller with a sparse matrix has imported scipy.sparse; nobody else should wait for that.
     loaded = sys.modules.get("scipy.sparse")
     return _sparse(who, X) if loaded is not None and loaded.issparse(X) else _dense(who, X)
 
@@ -143,18 +162,24 @@ def _dense(who: str, X: Any) -> Rows:
         with suppress(TypeError, ValueError):
             given = given.astype(np.float64)
     if given.dtype.kind not in "fiub":
-        raise TypeError(f"{who}: X must hold real numbers, got {given.dtype} values. Encode them first.")
+        raise InputTypeError(who, "X", "must hold real numbers", f"{given.dtype} values", "Encode them first.")
     if given.ndim != 2:
-        raise ValueError(
-            f"{who}: X must be two-dimensional, rows by features, got shape {given.shape}. "
-            "Reshape a single row with X.reshape(1, -1)."
+        raise InputError(
+            who,
+            "X",
+            "must be two-dimensional, rows by features",
+            f"shape {given.shape}",
+            "Reshape a single row with X.reshape(1, -1).",
         )
     if given.dtype != np.float64 or not given.flags.carray:
         given = np.array(given, dtype=np.float64, order="C")
-    n, width = given.shape
-    values = given.reshape(-1)
+    return _dense_rows(given, _has_nan(who, given.reshape(-1)))
+
+
+def _dense_rows(X: Array, has_nan: bool) -> Rows:
+    n, width = X.shape
     starts = _one_row(width) if n == 1 else np.arange(n + 1, dtype=np.int64) * width
-    return Rows(n, width, given, values, _all_columns(width), starts, _has_nan(who, values))
+    return Rows(n, width, X, X.reshape(-1), _all_columns(width), starts, has_nan)
 
 
 @lru_cache(maxsize=64)
@@ -169,13 +194,14 @@ def _one_row(width: int) -> NDArray[np.int64]:
 
 def _sparse(who: str, X: Any) -> Rows:
     if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise TypeError(f"{who}: X must hold real numbers, rows by features, got {X.dtype} of shape {X.shape}.")
+        must = "must hold real numbers, rows by features"
+        raise InputTypeError(who, "X", must, f"{X.dtype} of shape {X.shape}")
     matrix = X.tocsr()
     n, width = matrix.shape
     starts = matrix.indptr.astype(np.int64)
     stored = min(len(matrix.indices), len(matrix.data))
     if starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > stored:
-        raise ValueError(f"{who}: X must be a valid sparse matrix, got broken row pointers.")
+        raise InputError(who, "X", "must be a valid sparse matrix", "broken row pointers")
     if not matrix.has_canonical_format:
         matrix = matrix.copy()  # the caller's matrix stays as it was
         matrix.sum_duplicates()
@@ -183,7 +209,7 @@ def _sparse(who: str, X: Any) -> Rows:
     nnz = int(starts[-1])
     columns = matrix.indices[:nnz].astype(np.int32, copy=False)
     if nnz and (columns.min() < 0 or columns.max() >= width):
-        raise ValueError(f"{who}: X must be a valid sparse matrix, got a column outside 0 to {width - 1}.")
+        raise InputError(who, "X", "must be a valid sparse matrix", f"a column outside 0 to {width - 1}")
     values = np.ascontiguousarray(matrix.data[:nnz], dtype=np.float64)
     if not (values.flags.writeable and columns.flags.writeable):
         values, columns = values.copy(), columns.copy()
@@ -191,68 +217,21 @@ def _sparse(who: str, X: Any) -> Rows:
 
 
 def _has_nan(who: str, values: Array) -> bool:
-    # Most chunks are tame, which is quickly told; only the others are looked at closely. A product is the quickest
-    # for few values, but for many wakes threads of the BLAS, which then spin on the cores that the kernels need.
+    # Looking for NaN is slow; skip it when all values are of moderate size. For few values, the sum of squares tells
+    # that fastest. For many, it would wake BLAS threads, which then spin on the cores that the kernels need.
     if len(values) < 10_000:
-        tame = np.vdot(values, values) < _LARGEST**2
+        moderate = np.vdot(values, values) < _LARGEST**2
     else:
-        tame = np.minimum.reduce(values) > -_LARGEST and np.maximum.reduce(values) < _LARGEST
-    if tame:
+        moderate = np.minimum.reduce(values) > -_LARGEST and np.maximum.reduce(values) < _LARGEST
+    if moderate:
         return False
     large = values[np.abs(values) > _LARGEST]
     if len(large):
-        raise ValueError(
-            f"{who}: X must hold finite numbers below {_LARGEST:g} in size, got {large[0]}. "
-            "Mark missing values with NaN."
+        raise InputError(
+            who,
+            "X",
+            f"must hold finite numbers below {_LARGEST:g} in size",
+            str(large[0]),
+            "Mark missing values with NaN.",
         )
     return bool(np.any(np.isnan(values)))
-
-
-def n_threads() -> int:
-    """How many threads may be used: BAYESVOTE_THREADS, or the cores this process may run on."""
-    given = os.environ.get("BAYESVOTE_THREADS", "")
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def share_out(work: Callable[[int, int], None], n_items: int, block: int = 1, *, worth: bool = True) -> None:
-    """Run ``work(first, last)`` over the items, on all cores if it is worth it, in shares that are whole blocks.
-
-    Plain threads around kernels without the interpreter lock can be used from several threads at once and after a fork.
-    The shares must not change the results.
-    """
-    n_blocks = -(-n_items // block)
-    n_shares = min(n_threads(), n_blocks) if worth else 1
-    if n_shares <= 1:
-        work(0, n_items)
-        return
-    edges = [min(n_items, block * (n_blocks * k // n_shares)) for k in range(n_shares + 1)]
-    others = [_pool(n_shares - 1).submit(work, edges[k], edges[k + 1]) for k in range(1, n_shares)]
-    work(edges[0], edges[1])
-    for other in others:
-        other.result()
-
-
-@lru_cache(maxsize=1)
-def _pool(n_workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_workers, thread_name_prefix="bayesvote")
-
-
-def ahead(work: Callable[[], _T]) -> Future[_T]:
-    """Start work beside what comes next; the same thread does all such work, in order."""
-    return _helper().submit(work)
-
-
-@lru_cache(maxsize=1)
-def _helper() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="bayesvote-ahead")
-
-
-def _forget_threads() -> None:
-    _pool.cache_clear()
-    _helper.cache_clear()
-
-
-if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
-    os.register_at_fork(after_in_child=_forget_threads)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bayesvote._checks import one_of
+from bayesvote._checks import InputError, one_of
 
 _CALL = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
@@ -36,9 +36,8 @@ def make(who: str, option: str, text: str, table: Mapping[str, Callable[..., Any
             raise ValueError
         parameters = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
     except (ValueError, SyntaxError):
-        raise ValueError(
-            f"{who}: {option} must be a name, or a name with parameters such as {name}(parameter=1), got {text!r}."
-        ) from None
+        must = f"must be a name, or a name with parameters such as {name}(parameter=1)"
+        raise InputError(who, option, must, repr(text)) from None
     known = inspect.signature(table[name]).parameters
     for parameter in parameters:
         one_of(who, f"a parameter of {name}", parameter, known)

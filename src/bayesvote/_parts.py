@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels
+from bayesvote._checks import Array, InputError, InputTypeError, Labels
 from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, started
 
 S = TypeVar("S", bound=Any)  # a NamedTuple of arrays
@@ -114,9 +114,11 @@ class Stateful(Versioned[S], Part):
 
     def wider(self, n_features: int, rng: np.random.Generator) -> S:  # noqa: ARG002
         """Return the state with room for more features, as if they had been 0 in every row so far."""
-        raise TypeError(
-            f"{self.who}: only members of a kind that can take more features can be widened, which these are not. "
-            "Give the first row all the names."
+        raise InputTypeError(
+            self.who,
+            "the members",
+            "must be of a kind that can take more features to be widened",
+            do="Give the first row all the names.",
         )
 
     def check_weights(self, w: Array) -> None:
@@ -158,7 +160,8 @@ class Stateful(Versioned[S], Part):
         """Take more features, without forgetting anything: as if they had been 0 in every row so far."""
         shape = started(self.who, self.shape)
         if n_features < shape.n_features:
-            raise ValueError(f"{self.who}.widen: n_features must be at least {shape.n_features}, got {n_features}.")
+            must = f"must be at least {shape.n_features}"
+            raise InputError(f"{self.who}.widen", "n_features", must, str(n_features))
         if n_features > shape.n_features:
             self.install(self.wider(n_features, np.random.default_rng(rng)), shape._replace(n_features=n_features))
         return self

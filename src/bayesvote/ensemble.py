@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote import losses
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, RowsLike, ahead, started
+from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
+from bayesvote._input import Rows, RowsLike, started
 from bayesvote._parts import Learned, Rng, Shape, restored_shape
+from bayesvote._threads import in_background
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
 from bayesvote.members.base import check_bank
@@ -52,7 +53,8 @@ class Ensemble(Model[Any]):
         """Check the parts."""
         check_bank("Ensemble", self.bank)
         if not isinstance(self.weighter, Weighter):
-            raise TypeError(f"Ensemble: weighter must be a Weighter, such as GammaRate(), got {self.weighter!r}.")
+            must = "must be a Weighter, such as GammaRate()"
+            raise InputTypeError("Ensemble", "weighter", must, repr(self.weighter))
         losses.get(self.loss)
 
     @property
@@ -107,7 +109,7 @@ class Ensemble(Model[Any]):
         # Members do not know the weights: while one chunk is weighed, the next is scored and learned.
         current = scored(parts[0]) if parts else np.empty(0)
         for k, part in enumerate(parts):
-            job = ahead(partial(scored, parts[k + 1])) if k + 1 < len(parts) else None
+            job = in_background(partial(scored, parts[k + 1])) if k + 1 < len(parts) else None
             out[part], self._state = self.weighter.advance_scores(self.state, self.loss, current, y[part], w[part])
             current = job.result() if job else current
         return out
@@ -148,9 +150,10 @@ class Ensemble(Model[Any]):
         self._require_frozen("Ensemble.merge")
         other._require_frozen("Ensemble.merge")
         if self.weighter != other.weighter or self.loss != other.loss:
-            raise ValueError("Ensemble.merge: both ensembles must have the same weighter and loss.")
+            raise InputError("Ensemble.merge", "both ensembles", "must have the same weighter and loss")
         if not _same(self.bank.state, other.bank.state):
-            raise ValueError("Ensemble.merge: both ensembles must have the same members, frozen in the same state.")
+            must = "must have the same members, frozen in the same state"
+            raise InputError("Ensemble.merge", "both ensembles", must)
         self._state = self.weighter.merge(self.state, other.state)
         return self
 
@@ -205,15 +208,17 @@ class Ensemble(Model[Any]):
         probe = loss(np.array([-1e3, -1.0, 0.0, 1.0, 1e3]))
         if not np.all((probe >= 0) & np.isfinite(probe)) or (self.weighter.needs_log and not np.all(probe > 0)):
             floor = "above 0, as its logarithm is taken" if self.weighter.needs_log else "at least 0"
-            raise ValueError(
-                f"Ensemble: loss must be finite and {floor}, got {self.loss!r} with {self.weighter.who}. "
-                "Use loss='logistic'."
+            raise InputError(
+                "Ensemble",
+                "loss",
+                f"must be finite and {floor}",
+                f"{self.loss!r} with {self.weighter.who}",
+                "Use",
+                Argument("loss", "logistic"),
             )
         if self.weighter.needs_bounded and np.any(probe > 1):
-            raise ValueError(
-                f"Ensemble: loss must be at most 1, as {self.weighter.who} takes 1 - 2g for a margin, "
-                f"got {self.loss!r}. Use loss='ramp' or 'zero_one'."
-            )
+            must = f"must be at most 1, as {self.weighter.who} takes 1 - 2g for a margin"
+            raise InputError("Ensemble", "loss", must, repr(self.loss), "Use", Argument("loss", "ramp"))
 
     def _label_losses(self, rows: Rows) -> Iterator[Array]:
         """G of a chunk of rows at a time."""
@@ -223,18 +228,24 @@ class Ensemble(Model[Any]):
     def _posterior(self, who: str) -> Posterior[Any]:
         started(who, self.state)
         if not isinstance(self.weighter, Posterior):
-            raise TypeError(
-                f"{who}: the weighter must have a posterior, got {self.weighter.who}. "
-                "Use GammaRate, GammaShape, GammaShapeRate, JointGaussian or NumericalPosterior."
+            raise InputTypeError(
+                who,
+                "the weighter",
+                "must have a posterior",
+                self.weighter.who,
+                "Use GammaRate, GammaShape, GammaShapeRate, JointGaussian or NumericalPosterior.",
             )
         return self.weighter
 
     def _require_frozen(self, who: str) -> None:
         started(who, self.state)
         if self.bank.learns:
-            raise TypeError(
-                f"{who}: the members must be frozen, or they are no longer those whose losses were learned, "
-                f"got {self.bank.who}. Use Frozen(bank)."
+            raise InputTypeError(
+                who,
+                "the members",
+                "must be frozen, or they are no longer those whose losses were learned",
+                self.bank.who,
+                "Use Frozen(bank).",
             )
 
 

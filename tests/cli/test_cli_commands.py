@@ -109,8 +109,8 @@ def test_wrong_names_are_usage_errors_with_a_suggestion(cli: Cli, arguments: lis
         (["run", "-", "--n-members", "0"], "--n-members"),
         (["run", "-", "--max-features", "many"], "--max-features"),
         (["run", "-", "--model", "ozaboost", "--weighter", "voting"], "Leave it out with --model ozaboost"),
-        (["run", "-", "--forgetting", "2"], "forgetting must be in (0, 1], got 2.0"),
-        (["run", "-", "--weighter", "gamma_shape"], "Use loss='logistic'"),
+        (["run", "-", "--forgetting", "2"], "--forgetting must be in (0, 1], got 2.0. See bayesvote run --help."),
+        (["run", "-", "--weighter", "gamma_shape"], "Use --loss logistic."),
         (["run", "-", "--model", "osboost", "--members", "fern"], "member must be one of"),
         (["run", "-", "--classes", "1,x", "--target", "age"], "--classes"),
         (["inspect", "nowhere"], "nowhere"),
@@ -208,7 +208,8 @@ def test_predict_and_bad_lines(cli: Cli, model: Path, tmp_path: Path) -> None:
     file.write_text("height,width,depth,age\n1,2,3,4\n1,2,x,4\n1,2\n\n,2,3,4\n")
     refused = cli("predict", model, file)
     assert refused.code == 1
-    assert "line 3: column 'depth' must be a finite number, got 'x'. Mend it, or pass --bad-lines skip." in refused.err
+    assert "line 3: column 'depth' must be a finite number, got 'x'. Fix the line, or skip" in refused.err
+    assert "lines like it with --bad-lines skip." in refused.err
     found = cli("predict", model, file, "--bad-lines", "skip")
     assert len(table(found.out)) == 2
     assert "Skipped 2 bad lines. The first: line 3" in found.err
@@ -332,8 +333,8 @@ def test_reproduce_shows_what_it_found(cli: Cli, tmp_path: Path) -> None:
 def test_bench(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from bayesvote.cli import bench
 
-    whole = bench._stream
-    monkeypatch.setattr(bench, "_stream", lambda _: whole(500))
+    whole = bench._synthetic
+    monkeypatch.setattr(bench, "_synthetic", lambda _: whole(500))
     said = json.loads(cli("bench", "--json").out)
     assert len(said["models"]) == 10
     assert all(model["us_per_row"] > 0 and model["products"] > 0 for model in said["models"])

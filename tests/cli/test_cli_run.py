@@ -85,7 +85,7 @@ def test_labels_must_be_known(cli: Cli, csv_file: Path) -> None:
     refused = cli("run", "-", *SMALL, "--chunk-size", 100, stdin=late)
     assert refused.code == 1
     assert refused.err.count("\n") == 1
-    assert "line 402: the label must be one of no, yes, got maybe. Name all labels with --classes." in refused.err
+    assert "line 402: the label must be one of no, yes, got 'maybe'. Name all labels with --classes." in refused.err
     named = cli("run", "-", *SMALL, "--chunk-size", 100, "--classes", "no,yes,maybe", "--json", stdin=late)
     assert json.loads(named.out)["classes"] == ["maybe", "no", "yes"]
 
@@ -113,9 +113,8 @@ def test_bad_lines(cli: Cli, csv_file: Path) -> None:
     csv_file.write_text("\n".join(lines))
     refused = cli("run", csv_file, *SMALL)
     assert refused.code == 1
-    assert (
-        "line 6: column 'depth' must be a finite number, got 'tall'. Mend it, or pass --bad-lines skip." in refused.err
-    )
+    assert "line 6: column 'depth' must be a finite number, got 'tall'. Fix the line, or skip" in refused.err
+    assert "lines like it with --bad-lines skip." in refused.err
     skipped = cli("run", csv_file, *SMALL, "--bad-lines", "skip", "--json")
     found = json.loads(skipped.out)
     assert (found["rows"], found["error"], found["skipped_lines"]) == (400, good["error"], 2)
@@ -146,11 +145,11 @@ def test_scaling_is_advised_to_perceptrons_only(cli: Cli, tmp_path: Path) -> Non
     scaled = [lines[0]] + ["9000" + line.removeprefix("-") for line in lines[1:]]
     file.write_text("\n".join(scaled))
     assert "scale them" in cli("run", file, *SMALL).err
-    assert cli("run", file, "--members", "naive_bayes", "--n-members", 5).err == ""
+    assert "scale" not in cli("run", file, "--members", "naive_bayes", "--n-members", 5).err
 
 
 def test_human_result_fits_a_narrow_terminal(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
-    done = cli("run", csv_file, *SMALL, "-o", tmp_path / "m")
+    done = cli("run", csv_file, *SMALL, "--classes", "yes,no", "-o", tmp_path / "m")
     assert done.err == ""  # no progress where there is no terminal
     assert max(map(len, done.out.splitlines())) <= 80
     assert "balanced accuracy" in done.out

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesvote._checks import Array
-from bayesvote.datasets import Chunk, Stream, stream, streams
+from bayesvote.datasets import Chunk, Stream, stream, stream_unlabelled, streams, survey
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -317,3 +317,100 @@ def test_parquet_memory_does_not_grow(tmp_path: Path) -> None:
         return max(pa.total_allocated_bytes() - before for _ in stream(tmp_path / "long", chunk_size=1000))
 
     assert peak(400_000) < 1.5 * peak(40_000)
+
+
+def test_unlabelled_rows_of_a_csv(tmp_path: Path) -> None:
+    path = save(tmp_path, "pets.csv", CSV)
+    expected = [[-2.0, 1.5], [1e-3, 0.0], [0.25, 7.0], [0.0, 0.0], [1.0, 3.0]]
+    for chunk_size in (1, 3, 4096):
+        rows = stream_unlabelled(path, n_features=2, feature_names=["c", "a"], chunk_size=chunk_size)
+        got, labels, numbers = gather(rows)
+        assert (got.tolist(), labels, numbers) == (expected, [], [2, 3, 5, 6, 7])
+    for options in ({}, {"target": "pet"}, {"target": -1}):
+        np.testing.assert_array_equal(gather(stream_unlabelled(path, n_features=3, **options))[0], X)
+    bare = save(tmp_path, "bare.csv", b"a,b\n1,2\n3,x\n4\n")
+    with pytest.raises(
+        ValueError, match=r"stream_unlabelled: .*line 3: column 'b' must be a finite .*bad_lines='skip'"
+    ):
+        gather(stream_unlabelled(bare, n_features=2))
+    rows = stream_unlabelled(bare, n_features=2, bad_lines="skip")
+    assert gather(rows)[0].tolist() == [[1, 2]]
+    assert rows.skipped == 2
+    with pytest.raises(ValueError, match=r"must have the column 'colour' of the model"):
+        stream_unlabelled(path, n_features=1, feature_names=["colour"])
+    with pytest.raises(ValueError, match=r"must have the model's 7 features, with or without a label, got 4 columns"):
+        stream_unlabelled(path, n_features=7)
+    with pytest.raises(ValueError, match=r"target must be a column of .* Did you mean 'pet'"):
+        stream_unlabelled(path, n_features=3, target="pett")
+
+
+def test_unlabelled_rows_of_other_formats(tmp_path: Path) -> None:
+    for text in (LIBSVM, b"1:1.5 3:-2\n3:1e-3\n# none\n1:7 2:1e22 3:.25\n2:nan\n1:3 2:2 3:1"):
+        for name in ("x.svm", "x"):
+            got, labels, _ = gather(stream_unlabelled(save(tmp_path, name, text), n_features=3))
+            np.testing.assert_array_equal(got, X)
+            assert labels == []
+    columns: dict[str, Any] = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "pet": PETS}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
+    for options in ({}, {"target": "pet"}, {"feature_names": ["a", "b", "c"]}):
+        got, labels, _ = gather(stream_unlabelled(tmp_path / "x.parquet", n_features=3, **options))
+        np.testing.assert_array_equal(got, X)
+        assert labels == []
+
+
+def survey_and_rows(path: Path, **options: Any) -> tuple[list[object], int, int | None, list[int]]:
+    told: list[int] = []
+    found = survey(path, on_rows=told.append, **options)
+    return found.labels.tolist(), found.n_rows, found.n_features, told
+
+
+def test_survey(tmp_path: Path) -> None:
+    table, text = save(tmp_path, "x.csv", CSV), save(tmp_path, "x.svm", LIBSVM)
+    kinds = sorted(set(PETS))
+    assert survey_and_rows(table, chunk_size=3) == (kinds, 5, None, [0, 3, 5])
+    assert survey_and_rows(text) == (kinds, 5, 3, [0, 5])
+    bad = save(tmp_path, "bad.csv", b"a,y\n1,no\nx,perhaps\n2,yes\n")
+    with pytest.raises(ValueError, match="line 3"):
+        survey(bad)
+    assert survey(bad, bad_lines="skip").labels.tolist() == ["no", "yes"]
+    assert survey(save(tmp_path, "x.svm", b"")).labels.tolist() == []
+    with pytest.raises(ValueError, match="target must be a column"):
+        survey(table, target="dog")
+
+
+def test_survey_of_parquet_asks_for_categories_first(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    texts: Any = pa
+    for labels, expected in (
+        (["b", "c", None, "b"], ["b", "c"]),
+        (["2", "10", "2", "1"], [1, 2, 10]),
+        (["x", "10", "2", "1"], ["1", "10", "2", "x"]),
+    ):
+        column = texts.array(labels).dictionary_encode()
+        pa.parquet.write_table(pa.table({"a": np.zeros(4), "y": column}), path, row_group_size=2)
+        assert survey_and_rows(path) == (expected, 4, None, [])
+        plain = pa.table({"a": np.zeros(4), "y": labels})
+        pa.parquet.write_table(plain, path, row_group_size=2)
+        assert survey_and_rows(path, bad_lines="skip")[0] == expected
+        assert survey_and_rows(path, bad_lines="skip")[3][0] == 0
+    # Categories of which some are no numbers, as the first label is: the rows themselves tell.
+    column = texts.array(["1", "x"]).dictionary_encode()
+    pa.parquet.write_table(pa.table({"a": np.zeros(2), "y": column}), path)
+    with pytest.raises(ValueError, match="line 2: the label must be a whole number"):
+        survey(path)
+
+
+def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    read = pa.parquet.ParquetFile.iter_batches
+
+    def recorded(self: Any, *args: Any, **options: Any) -> Any:
+        asked.append(options["columns"])
+        return read(self, *args, **options)
+
+    monkeypatch.setattr(pa.parquet.ParquetFile, "iter_batches", recorded)
+    columns: dict[str, Any] = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "pet": PETS}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
+    survey(tmp_path / "x.parquet")
+    gather(stream_unlabelled(tmp_path / "x.parquet", n_features=2, feature_names=["c", "a"]))
+    assert asked == [["pet"], ["a", "c"]]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from bayesvote import _input
+from bayesvote import _threads
 from bayesvote._checks import Array, Labels
 from bayesvote._input import RowsLike
 from bayesvote.members.frozen import Frozen
@@ -107,7 +107,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch, n_classes: int, 
     X, y, w = make_rows(30_000, n_classes, seed=4, missing=missing)
     results = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr(_input, "n_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(_threads, "n_threads", lambda threads=threads: threads)
         bank = NaiveBayesBank(n_members=7).start(9, n_classes, rng=0)
         results.append((bank.scores_then_learn(X, y, w), bank.scores(X), bank))
         for t in (0, 63, 64, 14_999, 15_000, 29_999):

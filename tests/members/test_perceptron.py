@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, csr_matrix
 
-from bayesvote import _input
+from bayesvote import _threads
 from bayesvote._checks import Array, Labels
 from bayesvote._input import RowsLike
 from bayesvote.members.frozen import Frozen, pretrain
@@ -115,7 +115,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch, n_classes: int, 
     X, y, w = make_rows(2500, 23, n_classes, seed=4)
     results = []
     for threads in (1, 2, 3):
-        monkeypatch.setattr(_input, "n_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(_threads, "n_threads", lambda threads=threads: threads)
         bank = PerceptronBank(n_members=37, averaged=averaged).start(23, n_classes, rng=0)
         results.append((bank.scores_then_learn(X, y, w), bank.scores(X), bank))
         for t in (0, 63, 64, 1249, 1250, 2499):

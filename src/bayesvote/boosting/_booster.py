@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels, one_of, whole
-from bayesvote._input import Rows, ahead, n_threads, started
+from bayesvote._checks import Array, Labels, integer, one_of
+from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, all_finite, padded, renamed, require, within
+from bayesvote._threads import in_background, n_threads
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
 from bayesvote.model import Model
 
@@ -58,7 +59,7 @@ class Booster(Model[BoosterState]):
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> BoosterState:
         """Draw the Perceptrons' first weights; one two-class booster, or one for each of more classes."""
         one_of(self.who, "member", self.member, ("naive_bayes", "perceptron"))
-        whole(self.who, "n_members", self.n_members)
+        integer(self.who, "n_members", self.n_members)
         self._rule()
         b = 1 if n_classes == 2 else n_classes
         record = self._record(b)
@@ -118,7 +119,7 @@ class Booster(Model[BoosterState]):
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
         """The size of the members."""
-        whole(self.who, "n_members", self.n_members)
+        integer(self.who, "n_members", self.n_members)
         self._rule()
         return 8 * n_features * self.total_members * (1 if n_classes == 2 else n_classes)
 
@@ -166,7 +167,7 @@ def _boost(rule: Rule, state: BoosterState, rows: Rows, label: Labels, weight: A
     for first in range(0, rows.n, _BLOCK):
         last = min(first + _BLOCK, rows.n)
         work(front, 0, first, last)
-        jobs.append(ahead(partial(work, back, half, first, last)))
+        jobs.append(in_background(partial(work, back, half, first, last)))
     for job in jobs:
         job.result()
     state.put(front, 0, half)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesvote._checks import Array, whole
+from bayesvote._checks import Array, integer
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._state import GRADIENT, Rule
 from bayesvote.losses import LossScale
@@ -44,7 +44,7 @@ class OGBoost(Booster):
         return self.n_members * self.pool
 
     def _rule(self) -> Rule:
-        whole("OGBoost", "pool", self.pool)
+        integer("OGBoost", "pool", self.pool)
         if self.pool > 1 and self.member == "naive_bayes":
             raise ValueError(
                 f"OGBoost: pool must be 1 with naive Bayes members, which start equal and learn the same, "

@@ -1,15 +1,16 @@
-"""The commands and their options. What they do is imported when one is called, so that help is quick."""
+"""The commands and their options. What does the work is imported when a command is called, so that help is fast."""
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bayesvote import losses, members, weighting
+from bayesvote._checks import did_you_mean
 from bayesvote._named import name_of
 from bayesvote.boosting import BOOSTERS
+from bayesvote.cli.errors import usage
 
 
 def _formats() -> tuple[str, ...]:
@@ -44,9 +45,8 @@ def _named(names: Callable[[], Iterable[str]]) -> dict[str, Any]:
         known = sorted(names())
         if value is None or name_of(value) in known:
             return value
-        found = get_close_matches(value, known, n=1)
-        hint = f" Did you mean {found[0]!r}?" if found else ""
-        raise typer.BadParameter(f"it must be one of {', '.join(known)}, got {value!r}.{hint}")
+        meant = did_you_mean(value, known)
+        raise typer.BadParameter(f"it must be one of {', '.join(known)}, got {value!r}. {meant}".rstrip())
 
     def complete(start: str) -> list[str]:
         return [name for name in sorted(names()) if name.startswith(start)]
@@ -142,14 +142,16 @@ def run(
         float | None,
         typer.Option(metavar="X", help="Factor by which the past fades with every row.", rich_help_panel="Model"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of all randomness.", rich_help_panel="Model")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Seed of all random numbers.", rich_help_panel="Model")
+    ] = 0,
     file_format: _Format = "auto",
     target: _Target = None,
     classes: Annotated[
         str | None,
         typer.Option(
-            help="All labels that can come, as a,b,c. By default the file is read once more to find them; of standard "
-            "input, they are those of the first chunk.",
+            help="All labels that can come, as a,b,c. By default the file is read once more to find them, unless it is "
+            "Parquet with a categorical label; on standard input, they are those of the first chunk.",
             rich_help_panel="Input",
         ),
     ] = None,
@@ -172,11 +174,11 @@ def run(
         Path | None,
         typer.Option(help="CSV of every row's label, prediction and its probability.", rich_help_panel="Output"),
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="HTML page of the run.", rich_help_panel="Output")] = None,
+    report: Annotated[Path | None, typer.Option(help="HTML page with the results.", rich_help_panel="Output")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel="Output")] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="File that keeps the state of the run, also on Ctrl-C.", rich_help_panel="Interruptions"),
+        typer.Option(help="File that keeps the state, also on Ctrl-C.", rich_help_panel="Interruptions"),
     ] = None,
     checkpoint_every: Annotated[
         int, typer.Option(min=1, metavar="N", help="Rows between two checkpoints.", rich_help_panel="Interruptions")
@@ -186,7 +188,7 @@ def run(
         typer.Option("--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel="Interruptions"),
     ] = False,
 ) -> int:
-    """Learn from a stream: every row is predicted, then learned."""
+    """Learn from a file row by row: every row is predicted, then learned."""
     from bayesvote.cli.learn import learn
     from bayesvote.cli.settings import Settings
 
@@ -215,7 +217,7 @@ def run(
         raise typer.BadParameter("it needs --checkpoint FILE.", param_hint="--resume")
     if checkpoint is not None and checkpoint.exists() and not resume:
         raise typer.BadParameter(
-            f"{checkpoint} is there already. Pass --resume to go on from it, or delete it to start anew.",
+            f"{checkpoint} exists already. Pass --resume to go on from it, or delete it to start again.",
             param_hint="--checkpoint",
         )
     return learn(
@@ -262,7 +264,7 @@ def inspect(
     json: _Json = False,
 ) -> None:
     """Show what a model is, and its weights with their 95% intervals."""
-    from bayesvote.cli.look import inspect as work
+    from bayesvote.cli.saved import inspect as work
 
     work(model, everything=everything, report=report, as_json=json)
 
@@ -275,7 +277,7 @@ def merge(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the merged model.")],
 ) -> None:
     """Add up what models with the same frozen members learned from parts of a stream; exact."""
-    from bayesvote.cli.look import merge as work
+    from bayesvote.cli.saved import merge as work
 
     if len(models) < 2:
         raise typer.BadParameter("give two or more models.", param_hint="MODEL...")
@@ -293,7 +295,8 @@ def datasets(
     if name is None:
         catalogue.list_all(as_json=json)
     else:
-        _usage(catalogue.check, name)
+        with usage():
+            catalogue.check(name)
         catalogue.describe(name, as_json=json)
 
 
@@ -318,10 +321,11 @@ def reproduce(
     from bayesvote.cli import catalogue
     from bayesvote.cli import reproduce as work
 
-    for name in dataset or []:
-        _usage(catalogue.check, name)
-    for name in tables or []:
-        _usage(work.check, name)
+    with usage():
+        for name in dataset or []:
+            catalogue.check(name)
+        for name in tables or []:
+            work.check(name)
     work.reproduce(
         tables or [], folder, trials=trials, jobs=jobs, datasets=dataset or None, report=report, as_json=json
     )
@@ -336,7 +340,7 @@ def bench(json: _Json = False) -> None:
 
 
 def _features(text: str | None) -> str | float | int | None:
-    """How many features a member sees: None means the default here, and "all" all of them."""
+    """How many features a member sees; None is the default, and "all" means all of them."""
     if text in (None, "auto", "all"):
         return text
     try:
@@ -353,13 +357,6 @@ def _must_exist(file: str) -> None:
 
 
 def _must_have_room(option: str, path: Path | None) -> None:
-    """Refuse at once a file that could not be written at the end of a long run."""
+    """Refuse a file at once that could not be written at the end."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise typer.BadParameter(f"it must be a file in a folder that is there, got {str(path)!r}.", param_hint=option)
-
-
-def _usage(check: Callable[[str], None], name: str) -> None:
-    try:
-        check(name)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(f"it must be a file in a folder that exists, got {str(path)!r}.", param_hint=option)

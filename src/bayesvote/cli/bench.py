@@ -1,4 +1,4 @@
-"""``bench``: how fast the models are on this machine, beside a bare matrix product."""
+"""``bench``: how fast the models are on this machine, compared with a bare matrix product."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from bayesvote import (
     mixed,
 )
 from bayesvote._checks import Array, Labels
-from bayesvote.boosting._booster import Booster
+from bayesvote.boosting import Booster
 from bayesvote.cli import show
 from bayesvote.evaluate import prequential
 
@@ -29,7 +29,7 @@ _FEATURES, _MEMBERS = 54, 100
 
 
 class Speed(NamedTuple):
-    """Microseconds a row of one model, and how many bare products take as long."""
+    """Microseconds per row of one model, and as a multiple of the bare product."""
 
     model: str
     us_per_row: float
@@ -38,8 +38,8 @@ class Speed(NamedTuple):
 
 def bench(*, as_json: bool) -> None:
     """Measure and show."""
-    X, y = _stream(100_000)
-    product = _product(X) / len(X)
+    X, y = _synthetic(100_000)
+    product = product_seconds(X, _MEMBERS) / len(X)
     speeds = []
     with show.progress("[progress.description]{task.description}") as bar:
         task = bar.add_task("")
@@ -65,14 +65,15 @@ def bench(*, as_json: bool) -> None:
     screen.print(table)
 
 
-def _stream(n: int) -> tuple[Array, Labels]:
+def _synthetic(n: int) -> tuple[Array, Labels]:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, _FEATURES)) * (rng.random((n, _FEATURES)) < 12 / _FEATURES)
     return X, (X @ rng.standard_normal(_FEATURES) > 0).astype(np.intp)
 
 
-def _product(X: Array) -> float:
-    W = np.random.default_rng(0).standard_normal((_FEATURES, _MEMBERS))
+def product_seconds(X: Array, n_members: int) -> float:
+    """The bare product of all rows with a weight matrix, the limit that models are measured against."""
+    W = np.random.default_rng(0).standard_normal((X.shape[1], n_members))
 
     def once() -> float:
         start = time.perf_counter()
@@ -80,7 +81,7 @@ def _product(X: Array) -> float:
         return time.perf_counter() - start
 
     seconds = min(once() for _ in range(5))
-    time.sleep(0.5)  # the product's threads go on spinning for a while and would take a core from what follows
+    time.sleep(1)  # BLAS threads go on spinning for a while and would take a core from what follows
     return seconds
 
 
@@ -90,7 +91,7 @@ def _seconds(make: Callable[[], Any], X: Array, y: Labels) -> float:
 
 
 def _models(X: Array, y: Labels) -> Iterator[tuple[str, Callable[[], Any], int]]:
-    """The name, the model anew, and how many rows are enough to measure it."""
+    """Name, maker, and number of rows that are enough to measure it, of every model."""
     d = _FEATURES
 
     def frozen() -> Ensemble:

@@ -42,7 +42,7 @@ def list_all(*, as_json: bool) -> None:
 
 
 def check(name: str) -> None:
-    """Refuse a name that is none of the sets'."""
+    """Refuse a name that no data set has."""
     one_of("datasets", "name", name, DATASETS)
 
 
@@ -58,13 +58,13 @@ def describe(name: str, *, as_json: bool) -> None:
     if as_json:
         show.as_json(entry)
         return
-    said = {
+    texts = {
         key: f"{value:,}" if type(value) is int else str(value) for key, value in entry.items() if value is not None
     }
-    said |= {"source": _PLACES[entry["source"]], "partial": "yes" if entry["partial"] else "no"}
+    texts |= {"source": _PLACES[entry["source"]], "partial": "yes" if entry["partial"] else "no"}
     screen = show.console()
-    provenance = said.pop("provenance")
-    screen.print(show.facts(said))
+    provenance = texts.pop("provenance")
+    screen.print(show.facts(texts))
     screen.print()
     screen.print(provenance, markup=False)
 

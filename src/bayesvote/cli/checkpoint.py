@@ -1,4 +1,4 @@
-"""The state of a run in one file: it is replaced in one step, so that it is whole whenever the run is stopped."""
+"""The state of ``run`` in one file, replaced in one step: it is complete whenever the process is stopped."""
 
 import hashlib
 import json
@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesvote._checks import InputError
+from bayesvote._files import replace_file
 from bayesvote.persistence import dumps, loads
-from bayesvote.persistence._file import write
 
-_FORMAT = "bayesvote checkpoint 1"
+_FORMAT = "bayesvote checkpoint 2"
 
 
 class Checkpoint(NamedTuple):
@@ -48,28 +49,30 @@ class Checkpoint(NamedTuple):
         """Replace the file."""
         about = json.dumps({name: value for name, value in self._asdict().items() if name != "model"}).encode()
         body = about + b"\n" + dumps(self.model)
-        write(path, f"{_FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+        replace_file(path, f"{_FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode() + body)
 
     @classmethod
     def load(cls, path: Path) -> "Checkpoint":
-        """Read the file, if it is whole."""
+        """Read the file, if it is complete."""
         head, _, body = path.read_bytes().partition(b"\n")
         if not head.startswith(_FORMAT.encode()):
-            raise ValueError(f"{path} must be a checkpoint of this version of bayesvote, got another file.")
+            raise InputError("", str(path), "must be a checkpoint of this version of bayesvote", "another file")
         if head.split()[-1] != hashlib.sha256(body).hexdigest().encode():
-            raise ValueError(f"{path} must be as it was written, but it is cut or altered. Delete it and start anew.")
+            must = "must be as it was written, but it is cut or altered"
+            raise InputError("", str(path), must, do="Delete it and start again.")
         about, _, model = body.partition(b"\n")
         return cls(**json.loads(about), model=loads(model))
 
 
 class Fingerprint:
-    """Checksums of a stream's rows, the same for chunks of any size."""
+    """Checksums of rows and their labels, the same for chunks of any size."""
 
     def __init__(self) -> None:
         self.sums = [0, 0, 0, 0]
 
-    def add(self, X: Any, codes: NDArray[np.intp]) -> None:
-        """Go on with some rows and the places of their labels among the classes."""
+    def add(self, X: Any, y: NDArray[Any]) -> None:
+        """Add rows."""
         arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, np.diff(X.indptr)]
-        for k, array in enumerate([codes, *arrays]):
-            self.sums[k] = zlib.crc32(array.tobytes(), self.sums[k])
+        labels = "".join(f"{label}\n" for label in y.tolist())
+        for k, data in enumerate([labels.encode(), *(array.tobytes() for array in arrays)]):
+            self.sums[k] = zlib.crc32(data, self.sums[k])

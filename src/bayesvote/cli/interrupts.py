@@ -6,18 +6,18 @@ from contextlib import contextmanager
 
 
 class Stopped(KeyboardInterrupt):
-    """The user stopped the run while nothing was being learned, so that its state is whole."""
+    """The user pressed Ctrl-C while nothing was being learned, so the state is consistent."""
 
 
 class Interrupts:
-    """Ctrl-C, which waits while a chunk is learned; a second one does not."""
+    """Handles Ctrl-C: the first waits until the current chunk is learned, a second one does not."""
 
     def __init__(self) -> None:
         self._asked = False
         self._learning = False
 
     def __call__(self, *_: object) -> None:
-        """Take note of a Ctrl-C."""
+        """Handle a Ctrl-C."""
         if self._asked:
             raise KeyboardInterrupt
         self._asked = True
@@ -25,13 +25,13 @@ class Interrupts:
             raise Stopped
 
     def obey(self) -> None:
-        """Stop, if asked to: a chunk was learned."""
+        """Stop after a chunk, if asked to while it was learned."""
         if self._asked:
             raise Stopped
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Stop at once while the next chunk is read, which can take as long as a stream pleases."""
+        """Stop at once while the next chunk is read, which may take forever."""
         self._learning = False
         try:
             yield

@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+from bayesvote._checks import InputError
 from bayesvote.estimators import OnlineClassifier, around
 from bayesvote.persistence import ModelFileError, load
 
@@ -13,7 +14,7 @@ def load_classifier(path: str | os.PathLike[str]) -> Classifier:
     """Load a model that has learned, as a classifier; of an ensemble or a booster alone, the labels are numbers."""
     model = load_model(path)
     if model.learned() is None:
-        raise ValueError(f"{os.fspath(path)} must hold a model that was started, got one that never learned.")
+        raise InputError("", os.fspath(path), "must hold a model that was started", "one that never learned")
     return model if isinstance(model, OnlineClassifier) else around(model)
 
 
@@ -22,4 +23,5 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         return load(path)
     except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)}: {str(error).removeprefix('load: ')}") from error
+        subject = f"{os.fspath(path)}: {error.subject}"
+        raise ModelFileError("", subject, error.must, error.got, error.do) from error

@@ -11,8 +11,8 @@ import numpy as np
 
 from bayesvote.cli import show
 from bayesvote.cli.models import load_classifier
-from bayesvote.cli.rows import unlabelled
-from bayesvote.datasets._readers import BadLines
+from bayesvote.cli.settings import place_or_name, target_usage
+from bayesvote.datasets import stream_unlabelled
 
 
 def predict(
@@ -22,9 +22,16 @@ def predict(
     model = load_classifier(model_path)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        del model.feature_names_in_  # columns are put in order here, by name
-    bad = BadLines("standard input" if file == "-" else file, bad_lines)
-    chunks = unlabelled(file, file_format, model.n_features_in_, None if names is None else names.tolist(), target, bad)
+        del model.feature_names_in_  # the reader puts the columns in order
+    with target_usage():
+        chunks = stream_unlabelled(
+            file,
+            file_format,
+            n_features=model.n_features_in_,
+            feature_names=None if names is None else names.tolist(),
+            target=place_or_name(target),
+            bad_lines=bad_lines,
+        )
     header = ["row", "predicted"]
     if proba:
         header += [f"probability_{label}" for label in model.classes_.tolist()]
@@ -32,7 +39,8 @@ def predict(
     with _opened(out) as sink:
         writer = csv.writer(sink, lineterminator="\n")
         writer.writerow(header)
-        for X in chunks:
+        for chunk in chunks:
+            X = chunk.X
             numbers = range(row + 1, row + 1 + X.shape[0])
             row += X.shape[0]
             if proba:
@@ -43,7 +51,7 @@ def predict(
                 )
             else:
                 writer.writerows(zip(numbers, model.predict(X).tolist(), strict=True))
-    show.skipped(bad.count, bad.reports)
+    show.skipped(chunks.skipped, chunks.reports)
 
 
 @contextmanager

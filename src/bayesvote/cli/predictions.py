@@ -1,4 +1,4 @@
-"""The CSV file of a run's predictions, which an interrupted run can go on with."""
+"""The CSV file of a run's predictions, which is continued after an interruption."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
+from bayesvote._checks import Array, InputError
 
 
 class Predictions:
@@ -19,15 +19,14 @@ class Predictions:
     path
         The file.
     kept
-        How many bytes of it to go on after; None to write it anew.
+        How many bytes to keep and continue after; None for a new file.
     """
 
     def __init__(self, path: Path, kept: int | None) -> None:
         if kept is not None and (not path.exists() or path.stat().st_size < kept):
-            raise ValueError(
-                f"{path} must be the file of predictions of the interrupted run, got none or a shorter one. "
-                "Delete the checkpoint and start anew."
-            )
+            must = "must be the file of predictions of the interrupted run"
+            do = "Delete the checkpoint and start again."
+            raise InputError("", str(path), must, "none or a shorter one", do)
         self._file = path.open("wb" if kept is None else "r+b")
         if kept is None:
             self._file.write(b"row,label,predicted,probability\n")

@@ -1,7 +1,7 @@
-"""What a run is asked to do: the model, and how the stream is read."""
+"""What ``run`` is asked to do: the model, and how the file is read."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,12 +10,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from bayesvote._checks import InputError
+from bayesvote.cli.errors import WrongUsageError, option
 from bayesvote.cli.models import Classifier
-from bayesvote.cli.rows import near
-from bayesvote.datasets import Chunk, Stream, stream
+from bayesvote.datasets import Chunk, Stream, Survey, stream, survey
 from bayesvote.estimators import CLASSIFIERS
 
-_MOST_CLASSES = 100  # of labels that were not named; more of them are rather a wrong column
+_MOST_CLASSES = 100  # more labels than this, if they were not named, are probably those of a wrong column
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Settings:
     chunk_size: int = 4096
 
     def classifier(self) -> Classifier:
-        """Make the model, new."""
+        """Make a new model."""
         kind = CLASSIFIERS[self.model]
         known = inspect.signature(kind).parameters
         options: dict[str, Any] = {"n_members": self.n_members, "random_state": self.seed}
@@ -49,80 +50,73 @@ class Settings:
                 continue
             parameter = name if name in known else name.removesuffix("s")
             if parameter not in known:
-                raise typer.BadParameter(
-                    f"a booster has none. Leave it out with --model {self.model}.",
-                    param_hint=f"--{name.replace('_', '-')}",
-                )
+                message = f"a booster has none. Leave it out with --model {self.model}."
+                raise typer.BadParameter(message, param_hint=option(name))
             options[parameter] = value
         if self.max_features == "all":
             options["max_features"] = None
         return kind(**options)
 
-    def started(self, n_features: int, classes: NDArray[Any]) -> Classifier:
-        """Make the model and start it; what it cannot be is wrong usage."""
-        with usage():
-            return self.classifier().start(n_features, classes)
+    def open(self, file: str, n_features: int | None) -> Stream:
+        """Open the file to learn from."""
+        with target_usage():
+            return stream(file, self.format, n_features=n_features, **self._reading())
 
-    def open(self, file: str) -> Stream:
-        """Open the stream."""
-        target = (
-            int(self.target) if self.target is not None and self.target.removeprefix("-").isdigit() else self.target
-        )
-        options: dict[str, Any] = {"chunk_size": self.chunk_size, "bad_lines": self.bad_lines}
-        try:
-            return stream(file, self.format, target=target, n_features=self.n_features, **options)
-        except ValueError as error:
-            if "target must be a column" not in str(error):
-                raise
-            hint = "" if file == "-" else near(str(self.target), _columns(file, self.format))
-            raise typer.BadParameter(
-                f"it {str(error).removeprefix('stream: target ')}{hint}", param_hint="--target"
-            ) from error
+    def survey(self, file: str, on_rows: Callable[[int], None]) -> Survey:
+        """Find the labels of the file."""
+        with target_usage():
+            return survey(file, self.format, n_features=self.n_features, on_rows=on_rows, **self._reading())
+
+    def _reading(self) -> dict[str, Any]:
+        target = place_or_name(self.target)
+        return {"target": target, "chunk_size": self.chunk_size, "bad_lines": self.bad_lines}
 
     def known_classes(self, first: Chunk) -> NDArray[Any]:
-        """The labels that were named, of the kind that the stream's labels are."""
+        """The labels that were named, as numbers if those of the file are."""
         texts = [text.strip() for text in (self.classes or "").split(",")]
         kind = {"i": int, "f": float}.get(first.y.dtype.kind, str)
         try:
             return np.unique(np.array([kind(text) for text in texts]))
         except ValueError:
             raise typer.BadParameter(
-                f"they must be numbers, as {first.y[0]} in the stream is, got {self.classes!r}.", param_hint="--classes"
+                f"they must be numbers, as {first.y[0]} in the file is, got {self.classes!r}.", param_hint="--classes"
             ) from None
 
     def differences(self, other: dict[str, Any]) -> list[str]:
-        """Say which options were others before."""
+        """Say which options differ from those before."""
         return [
-            f"--{name.replace('_', '-')} was {other.get(name)!r} and is {value!r}"
+            f"{option(name)} was {other.get(name)!r} and is {value!r}"
             for name, value in asdict(self).items()
             if other.get(name) != value
         ]
 
 
-def check_classes(source: str, classes: NDArray[Any]) -> None:
-    """Refuse labels that are too few or too many to be meant."""
-    if len(classes) < 2:
-        got = f"only {classes.tolist()[0]!r}" if len(classes) else "no rows"
-        raise ValueError(f"{source} must have two labels or more, got {got}. Pass --target or --classes.")
-    if len(classes) > _MOST_CLASSES:
-        raise ValueError(
-            f"{source} must have at most {_MOST_CLASSES} labels that are not named, got {len(classes):,}. "
-            "Is --target the right column? If so, name them with --classes."
-        )
+def place_or_name(column: str | None) -> str | int | None:
+    """A column's place, if a number was given, or its name.
+
+    >>> place_or_name("-1"), place_or_name("age")
+    (-1, 'age')
+    """
+    return int(column) if column is not None and column.removeprefix("-").isdigit() else column
 
 
 @contextmanager
-def usage() -> Iterator[None]:
-    """Take the library's refusals for wrong usage of the options."""
+def target_usage() -> Iterator[None]:
+    """Report a column that does not exist as wrong usage of ``--target``."""
     try:
         yield
-    except (ValueError, TypeError) as error:
-        raise typer.BadParameter(str(error)) from error
+    except InputError as error:
+        if error.subject == "target":
+            raise WrongUsageError from error
+        raise
 
 
-def _columns(file: str, file_format: str) -> list[str]:
-    """All columns of a file: the first one, and those after it."""
-    first, rest = (stream(file, file_format, target=place) for place in (-1, 0))
-    first.close()
-    rest.close()
-    return [*(first.feature_names or [])[:1], *(rest.feature_names or [])]
+def check_classes(source: str, classes: NDArray[Any]) -> None:
+    """Refuse so few or so many labels that the column must be wrong."""
+    if len(classes) < 2:
+        got = f"only {classes.tolist()[0]!r}" if len(classes) else "no rows"
+        raise InputError("", source, "must have two labels or more", got, "Pass --target or --classes.")
+    if len(classes) > _MOST_CLASSES:
+        must = f"must have at most {_MOST_CLASSES} labels that are not named"
+        do = "Is --target the right column? If so, name the labels with --classes."
+        raise InputError("", source, must, f"{len(classes):,}", do)

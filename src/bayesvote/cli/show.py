@@ -21,7 +21,7 @@ def console() -> Console:
 
 
 def note(sentence: str) -> None:
-    """Say something beside the result, on standard error."""
+    """Say something besides the result, on standard error."""
     Console(stderr=True, highlight=False).print(sentence, markup=False, soft_wrap=True)
 
 
@@ -55,8 +55,7 @@ def facts(pairs: Mapping[str, str]) -> Table:
 @contextmanager
 def progress(*columns: str | ProgressColumn) -> Iterator[Progress]:
     """Progress on standard error, if that is a terminal; it leaves no trace."""
-    shown = Console(stderr=True)
-    with Progress(*columns, console=shown, transient=True, disable=not sys.stderr.isatty()) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         yield bar
 
 
@@ -89,6 +88,6 @@ def skipped(count: int, reports: list[str]) -> None:
 
 
 def require_report() -> None:
-    """Say what is missing to write a report before any work is done."""
+    """Check before any work is done that a report can be written."""
     for module in ("jinja2", "matplotlib"):
         require_extra("report", module, "cli", "to write one")

@@ -3,6 +3,18 @@
 from bayesvote.datasets._readers import Chunk
 from bayesvote.datasets.loading import Dataset, load_dataset, locate, scale
 from bayesvote.datasets.registry import DATASETS
-from bayesvote.datasets.streams import Stream, stream
+from bayesvote.datasets.streams import Stream, Survey, stream, stream_unlabelled, survey
 
-__all__ = ["DATASETS", "Chunk", "Dataset", "Stream", "load_dataset", "locate", "scale", "stream"]
+__all__ = [
+    "DATASETS",
+    "Chunk",
+    "Dataset",
+    "Stream",
+    "Survey",
+    "load_dataset",
+    "locate",
+    "scale",
+    "stream",
+    "stream_unlabelled",
+    "survey",
+]

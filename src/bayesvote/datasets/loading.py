@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, one_of
+from bayesvote._checks import Array, InputError, one_of
 from bayesvote.datasets.registry import DATASETS, SITE, Facts
 from bayesvote.datasets.streams import open_bytes, require_extra, stream
 
@@ -92,7 +92,7 @@ def load_dataset(name: str, *, progress: bool = True) -> Dataset:
 
 
 def locate(name: str) -> tuple[str, Path]:
-    """Tell where a set is: its source, and the file; for "download" the file in the cache it would become."""
+    """Where a set is: its source and its file; for "download", the file in the cache that it would become."""
     file = f"{name}.libsvm.xz"
     folder = os.environ.get("BAYESVOTE_DATA")
     places = {"folder": Path(folder) / file} if folder else {}
@@ -148,20 +148,20 @@ def fingerprint(X: "Sparse", y: NDArray[np.intp]) -> str:
 
 
 def _read(name: str, path: Path, part: Facts | None, remedy: str) -> "tuple[Sparse, NDArray[np.intp], Facts]":
-    """Read and check a set's file, whole or this part of it; tell which."""
+    """Read and check a set's file, which holds all rows or this part of them; also return which."""
     from scipy.sparse import csr_array, vstack
 
     def require(what: str, expected: object, got: object) -> None:
         if expected is not None and expected != got:
-            raise ValueError(f"load_dataset: {what} of {name!r} must be {expected}, got {got} in {path}. {remedy}")
+            subject = f"{what} of {name!r}"
+            raise InputError("load_dataset", subject, f"must be {expected}", f"{got} in {path}", remedy)
 
     entry = DATASETS[name]
     try:
         chunks = list(stream(path, "libsvm", n_features=entry.features, chunk_size=16384))
     except ValueError as error:
-        raise ValueError(
-            f"load_dataset: {path} must hold {name!r} as LIBSVM text, got this: {error} {remedy}"
-        ) from error
+        must = f"must hold {name!r} as LIBSVM text"
+        raise InputError("load_dataset", str(path), must, f"this: {error}".removesuffix("."), remedy) from error
     n_rows = sum(len(chunk.y) for chunk in chunks)
     facts = part if part and n_rows == part.rows else entry.whole
     require("the number of rows", facts.rows, n_rows)
@@ -188,7 +188,7 @@ def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[n
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=path.parent) as folder:
         joined = Path(folder, path.name)
-        log.setLevel("WARNING")  # else it asks the user to note down each file's hash
+        log.setLevel("WARNING")  # it would ask the user to note down each file's hash
         try:
             with lzma.open(joined, "wb", preset=1) as out:
                 for piece in DATASETS[name].pieces:

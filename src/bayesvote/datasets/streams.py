@@ -8,20 +8,35 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
-from bayesvote._checks import one_of, whole
-from bayesvote.datasets._readers import BadLines, Chunk, read_csv, read_libsvm, read_parquet
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import InputError, integer, one_of
+from bayesvote.datasets._readers import (
+    BadLines,
+    Choose,
+    Chunk,
+    Columns,
+    Reading,
+    feature_columns,
+    labelled_columns,
+    read_csv,
+    read_libsvm,
+    read_parquet,
+    relabelled,
+)
 
 _SUFFIXES = {".csv": "csv", ".tsv": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm"}
-_LIBSVM_LINE = re.compile(rb"\s*[^\s:]+\s+\d+:")
+_LIBSVM_LINE = re.compile(rb"(?:\s|#[^\n]*\n)*(?:[^\s:]+\s+)?\d+:")  # with a label or without
 _DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 class Stream(Iterator[Chunk]):
-    """Chunks of a file's rows, in order; made by `stream`.
+    """Chunks of a file's rows, in order; made by `stream` and `stream_unlabelled`.
 
     Attributes
     ----------
@@ -35,19 +50,12 @@ class Stream(Iterator[Chunk]):
         The number and the fault of the first of them.
     """
 
-    def __init__(
-        self,
-        file: io.BufferedReader,
-        chunks: Iterator[Chunk],
-        bad: BadLines,
-        n_features: int,
-        feature_names: list[str] | None,
-    ) -> None:
+    def __init__(self, file: io.BufferedReader, reading: Reading, bad: BadLines) -> None:
         self._file = file
-        self._chunks = chunks
+        self._reading = reading
         self._bad = bad
-        self.n_features = n_features
-        self.feature_names = feature_names
+        self.n_features = reading.n_features
+        self.feature_names = reading.feature_names
 
     @property
     def skipped(self) -> int:
@@ -59,12 +67,21 @@ class Stream(Iterator[Chunk]):
         """The number and the fault of the first skipped lines."""
         return list(self._bad.reports)
 
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows the file says it has; None if it does not."""
+        return self._reading.n_rows
+
+    def categories(self) -> NDArray[Any] | None:
+        """The labels that the file announces, in order: those of a categorical Parquet column; None if it does not."""
+        return self._reading.categories()
+
     def __next__(self) -> Chunk:
         try:
-            return next(self._chunks)
+            return next(self._reading.chunks)
         except _DAMAGE as error:
             self.close()
-            raise _damaged(self._bad.source, error) from error
+            raise _damaged(self._bad, error) from error
         except BaseException:
             self.close()
             raise
@@ -115,53 +132,203 @@ def stream(
      [0.1 nan]] ['cat' 'fish']
     1 ["line 4: column 'weight' must be a finite number, got 'heavy'"]
     """
-    one_of("stream", "format", format, ("auto", "libsvm", "csv", "parquet"))
-    one_of("stream", "bad_lines", bad_lines, ("error", "skip"))
-    whole("stream", "chunk_size", chunk_size)
     if n_features is not None:
-        whole("stream", "n_features", n_features)
+        integer("stream", "n_features", n_features)
+
+    def choose(names: list[str]) -> Columns:
+        return labelled_columns("stream", source_name(path), names, target)
+
+    def libsvm(file: BinaryIO, bad: BadLines) -> Reading:
+        _no_target(bad, target)
+        width = _width(os.fspath(path), chunk_size) if n_features is None else n_features
+        return Reading(width, None, read_libsvm(file, chunk_size, width, bad))
+
+    found = _open("stream", path, format, chunk_size, bad_lines, choose, libsvm)
+    if n_features not in (None, found.n_features):
+        found.close()
+        must = f"must have {n_features} features, as asked"
+        raise InputError("stream", source_name(path), must, str(found.n_features))
+    return found
+
+
+def stream_unlabelled(
+    path: str | os.PathLike[str],
+    format: str = "auto",  # noqa: A002
+    *,
+    n_features: int,
+    feature_names: Sequence[str] | None = None,
+    target: str | int | None = None,
+    bad_lines: str = "error",
+    chunk_size: int = 4096,
+) -> Stream:
+    r"""Read the features of a file's rows chunk by chunk, whether they have labels or not.
+
+    Parameters
+    ----------
+    path, format, bad_lines, chunk_size
+        As in `stream`.
+    n_features
+        How many features to find.
+    feature_names
+        Their names: CSV and Parquet columns are found by these, in any order, and all others are left out. Without
+        names, the features are all columns but that of the label.
+    target
+        The label's column, if names are not given; by default the last one if there is one column too many.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "pets.csv")
+    ...     _ = path.write_text("legs,name,weight\n4,Tom,4.2\n0,Nemo,0.1\n")
+    ...     for chunk in stream_unlabelled(path, n_features=2, feature_names=["weight", "legs"]):
+    ...         print(chunk.X)
+    [[4.2 4. ]
+     [0.1 0. ]]
+    """
+    integer("stream_unlabelled", "n_features", n_features)
+
+    def choose(names: list[str]) -> Columns:
+        return feature_columns("stream_unlabelled", source_name(path), names, n_features, feature_names, target)
+
+    def libsvm(file: BinaryIO, bad: BadLines) -> Reading:
+        lines = cast(BinaryIO, relabelled(iter(file)))
+        chunks = (chunk._replace(y=np.empty(0)) for chunk in read_libsvm(lines, chunk_size, n_features, bad))
+        return Reading(n_features, None, chunks)
+
+    return _open("stream_unlabelled", path, format, chunk_size, bad_lines, choose, libsvm)
+
+
+class Survey(NamedTuple):
+    """What a file holds.
+
+    Attributes
+    ----------
+    labels
+        Its labels, in order.
+    n_rows
+        How many rows it has; of a Parquet file, bad ones included.
+    n_features
+        How many features LIBSVM text has; None for other formats.
+    """
+
+    labels: NDArray[Any]
+    n_rows: int
+    n_features: int | None
+
+
+def survey(
+    path: str | os.PathLike[str],
+    format: str = "auto",  # noqa: A002
+    *,
+    target: str | int | None = None,
+    bad_lines: str = "error",
+    n_features: int | None = None,
+    chunk_size: int = 4096,
+    on_rows: Callable[[int], None] | None = None,
+) -> Survey:
+    """Find out what a model must know about a file before it learns the first row.
+
+    A Parquet file is asked for the categories of the label's column. If it has none, that column is read; of any other
+    file, everything is.
+
+    Parameters
+    ----------
+    path, format, target, bad_lines, n_features, chunk_size
+        As in `stream`.
+    on_rows
+        Called with the number of rows read so far: with 0 before the first one, and never if no row must be read.
+    """
+    widest = 0
+
+    def choose(names: list[str]) -> Columns:
+        return labelled_columns("stream", source_name(path), names, target)
+
+    def choose_label(names: list[str]) -> Columns:
+        return Columns([], choose(names).label)
+
+    def libsvm(file: BinaryIO, bad: BadLines) -> Reading:
+        _no_target(bad, target)
+        return Reading(0, None, read_libsvm(file, chunk_size, n_features, bad))
+
+    found = _open("stream", path, format, chunk_size, bad_lines, choose, libsvm, choose_label)
+    labels = found.categories()
+    if labels is not None:
+        found.close()
+        return Survey(labels, found.n_rows or 0, None)
+    seen: set[Any] = set()
+    n_rows = 0
+    if on_rows:
+        on_rows(0)
+    for chunk in found:
+        seen.update(np.unique(chunk.y).tolist())
+        n_rows += len(chunk.y)
+        widest = max(widest, chunk.X.shape[1])
+        if on_rows:
+            on_rows(n_rows)
+    return Survey(np.array(sorted(seen)), n_rows, widest if found.feature_names is None else None)
+
+
+def source_name(path: str | os.PathLike[str]) -> str:
+    """What errors call a file."""
+    return "standard input" if os.fspath(path) == "-" else os.fspath(path)
+
+
+def _open(
+    who: str,
+    path: str | os.PathLike[str],
+    format: str,  # noqa: A002
+    chunk_size: int,
+    bad_lines: str,
+    choose: Choose,
+    libsvm: Callable[[BinaryIO, BadLines], Reading],
+    choose_parquet: Choose | None = None,
+) -> Stream:
+    """Open a file of any format: tables by what columns to choose, LIBSVM text by its own reader."""
+    one_of(who, "format", format, ("auto", "libsvm", "csv", "parquet"))
+    one_of(who, "bad_lines", bad_lines, ("error", "skip"))
+    integer(who, "chunk_size", chunk_size)
     name = os.fspath(path)
-    source = "standard input" if name == "-" else name
+    bad = BadLines(who, source_name(path), bad_lines)
     file = open_bytes(name)
     try:
         if format == "auto":
             format = _guess(name, file)  # noqa: A001
-        bad = BadLines(source, bad_lines)
-        names: list[str] | None = None
         if format == "libsvm":
-            if target is not None:
-                raise ValueError("stream: target must be None for LIBSVM text, whose labels come first in the line.")
-            if n_features is None:
-                n_features = _width(name, chunk_size)
-            chunks = read_libsvm(file, chunk_size, n_features, bad)
+            reading = libsvm(file, bad)
+        elif format == "csv":
+            reading = read_csv(file, chunk_size, choose, bad)
+        elif name == "-":
+            raise InputError(who, "Parquet", "must come from a file", "standard input", "Save it first.")
         else:
-            if format == "parquet":
-                if name == "-":
-                    raise ValueError("stream: Parquet must come from a file, got standard input. Save it first.")
-                require_extra("stream", "pyarrow", "parquet", "to read Parquet")
-            names, chunks = (read_parquet if format == "parquet" else read_csv)(file, chunk_size, target, bad)
-            if n_features not in (None, len(names)):
-                raise ValueError(f"stream: {source} must have {n_features} features, as asked, got {len(names)}.")
-            n_features = len(names)
+            require_extra(who, "pyarrow", "parquet", "to read Parquet")
+            reading = read_parquet(file, chunk_size, choose_parquet or choose, bad)
     except _DAMAGE as error:
         file.close()
-        raise _damaged(source, error) from error
+        raise _damaged(bad, error) from error
     except BaseException:
         file.close()
         raise
-    return Stream(file, chunks, bad, n_features, names)
+    return Stream(file, reading, bad)
 
 
-def _damaged(source: str, error: BaseException) -> ValueError:
-    return ValueError(f"stream: {source} must be a whole file, got a damaged or cut one: {error}. Fetch it again.")
+def _no_target(bad: BadLines, target: str | int | None) -> None:
+    if target is not None:
+        must = "must be None for LIBSVM text, whose labels come first in the line"
+        raise InputError(bad.who, "target", must, repr(target))
+
+
+def _damaged(bad: BadLines, error: BaseException) -> InputError:
+    return InputError(bad.who, bad.source, "must be a whole file", f"a damaged or cut one: {error}", "Fetch it again.")
 
 
 def _width(name: str, chunk_size: int) -> int:
     """The largest feature index of a LIBSVM file."""
     if name == "-":
-        raise ValueError("stream: n_features must be given for LIBSVM text on standard input, which is read only once.")
+        must = "must be given for LIBSVM text on standard input, which is read only once"
+        raise InputError("stream", "n_features", must)
     with open_bytes(name) as file:
-        chunks = read_libsvm(file, chunk_size, None, BadLines(name, "skip"))
+        chunks = read_libsvm(file, chunk_size, None, BadLines("stream", name, "skip"))
         return max((chunk.X.shape[1] for chunk in chunks), default=0)
 
 

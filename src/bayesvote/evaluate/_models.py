@@ -1,4 +1,4 @@
-"""How models of each kind are asked and taught: ensembles and boosters, scikit-learn's and river's classifiers."""
+"""How models of each kind predict and learn: ensembles and boosters, scikit-learn's and river's classifiers."""
 
 import gc
 import sys
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
-from bayesvote._checks import Array
+from bayesvote._checks import Array, InputError, InputTypeError
 from bayesvote._foreign import accepts, river_probabilities
 from bayesvote._input import Rows
 from bayesvote.model import Model, decided
@@ -21,17 +21,21 @@ Flags = NDArray[np.bool_]
 
 
 class Batch(NamedTuple):
-    """Rows in the order in which a model meets them: some to predict, some to learn, by default all for both."""
+    """Rows in the order in which a model meets them: some to predict, some to learn, by default all for both.
+
+    ``y`` are their labels, and ``codes`` by model what these are to it.
+    """
 
     rows: Rows
     y: NDArray[Any]
+    codes: dict[str, NDArray[Any]]
     predict: Flags | None = None
     learn: Flags | None = None
 
     @property
     def labels(self) -> NDArray[Any]:
         """Labels of the rows to predict."""
-        return self.y if self.predict is None else self.y[self.predict]
+        return self.predicted(self.y)
 
     @property
     def plan(self) -> list[tuple[bool, bool]]:
@@ -45,16 +49,16 @@ class Batch(NamedTuple):
         """Sample weights by which only some rows are learned: a row of weight 0 leaves no trace."""
         return np.ones(self.rows.n) if self.learn is None else self.learn.astype(np.float64)
 
-    def predicted(self, of_all: Array) -> Array:
-        """What was computed of the rows to predict."""
+    def predicted(self, of_all: NDArray[Any]) -> NDArray[Any]:
+        """What belongs to the rows to predict."""
         return of_all if self.predict is None else of_all[self.predict]
 
 
 class Answers(NamedTuple):
     """What a model answered.
 
-    Beside the predictions, from the probabilities if it gives them: the squares by which they were off, summed over the
-    labels, and the largest of each row; NaN for none.
+    Besides the predictions, if the model gives probabilities: their squared errors, summed over the labels, and the
+    largest probability of each row; NaN where there are none.
     """
 
     predictions: NDArray[Any]
@@ -65,50 +69,53 @@ class Answers(NamedTuple):
 class Learner(Protocol):
     """A model, whatever its kind."""
 
-    labels: list[Any]  # as far as they are known beforehand
+    labels: list[Any]  # those known beforehand
 
-    def check(self, rows: Rows, y: NDArray[Any]) -> None:
-        """Refuse what the model could not learn."""
+    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
+        """Refuse what the model could not learn; return the labels in the form in which it learns them."""
 
-    def process(self, batch: Batch) -> Answers:
-        """Predict and learn rows in their order."""
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+        """Predict and learn rows in their order; ``codes`` are what ``encode`` returned of them."""
 
 
 def learner(model: Any, classes: ArrayLike | None) -> Learner:
     """Return the learner for a model; ``classes`` are the labels that can come, if known."""
     if isinstance(model, Model):
-        return _Indexed(model)
+        return _BareModel(model)
     if hasattr(model, "predict_proba_then_learn"):
-        return _Chunked(model, classes)
+        return _OwnClassifier(model, classes)
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
         return _River(model)
     if hasattr(model, "partial_fit") and hasattr(model, "predict"):
         return _Scikit(model, classes)
-    raise TypeError(
-        f"{WHO}: the model must learn row by row, got {type(model).__name__} without partial_fit or learn_one. "
-        "Give an ensemble or a booster that was started, or a classifier of scikit-learn or river."
+    raise InputTypeError(
+        WHO,
+        "the model",
+        "must learn row by row",
+        f"{type(model).__name__} without partial_fit or learn_one",
+        "Give an ensemble or a booster that was started, or a classifier of scikit-learn or river.",
     )
 
 
-class _Indexed:
+class _BareModel:
     """An ensemble or a booster: class indices, whole chunks."""
 
     def __init__(self, model: Model[Any]) -> None:
         self.model = model
         self.labels: list[Any] = list(range(model.n_classes))
 
-    def check(self, rows: Rows, y: NDArray[Any]) -> None:
+    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
         self.model.checked(rows)
-        _checks.labels(WHO, y, rows.n, self.model.n_classes)
+        return _checks.labels(WHO, y, rows.n, self.model.n_classes)
 
-    def process(self, batch: Batch) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         w = batch.weights
         self.model.check_weights(w)
-        losses = self.model.advance(batch.rows, batch.y.astype(np.intp), w)
+        losses = self.model.advance(batch.rows, codes, w)
         return Answers(decided(batch.predicted(losses)))
 
 
-class _Known:
+class _KnownClasses:
     """A classifier that must know its classes beforehand."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
@@ -116,60 +123,56 @@ class _Known:
         self.ready = hasattr(model, "classes_")
         given = model.classes_ if self.ready else classes
         if given is None:
-            raise ValueError(
-                f"{WHO}: classes must be given for {type(model).__name__}, which must know all labels beforehand, "
-                "got None. Give classes=[...]."
-            )
+            must = f"must be given for {type(model).__name__}, which must know all labels beforehand"
+            raise InputError(WHO, "classes", must, "None", "Give classes=[...].")
         self.classes: NDArray[Any] = np.unique(np.asarray(given))
         self.labels: list[Any] = self.classes.tolist()
 
-    def check(self, rows: Rows, y: NDArray[Any]) -> None:
+    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
         width = getattr(self.model, "n_features_in_", rows.width) if self.ready else rows.width
         if rows.width != width:
-            raise ValueError(f"{WHO}: X must have {width} features, as the model has learned, got {rows.width}.")
-        _checks.encoded(WHO, y, self.classes)
+            raise InputError(WHO, "X", f"must have {width} features, as the model has learned", str(rows.width))
+        return _checks.encoded(WHO, y, self.classes)
 
 
-class _Chunked(_Known):
+class _OwnClassifier(_KnownClasses):
     """A classifier of this library: whole chunks, which are checked already."""
 
-    def process(self, batch: Batch) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         if not hasattr(self.model, "classes_"):
             self.model.start(batch.rows.width, self.classes)
             self.ready = True
-        codes = np.searchsorted(self.classes, batch.y)
         losses, calibration = self.model.advance(batch.rows, codes, batch.weights)
-        chances = batch.predicted(self.model.probabilities(losses, calibration))
-        places = codes if batch.predict is None else codes[batch.predict]
-        return Answers(self.classes[chances.argmax(axis=1)], _squares(chances, places), chances.max(axis=1))
+        probabilities = batch.predicted(self.model.probabilities(losses, calibration))
+        squares = _squares(probabilities, batch.predicted(codes))
+        return Answers(self.classes[probabilities.argmax(axis=1)], squares, probabilities.max(axis=1))
 
 
-class _Scikit(_Known):
+class _Scikit(_KnownClasses):
     """A scikit-learn classifier: one row at a time. It predicts nothing before it has learned something."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
         self.options = {"classes": self.classes} if accepts(model.partial_fit, "classes") else {}
 
-    def process(self, batch: Batch) -> Answers:
-        X, y = matrix(batch.rows), batch.y
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+        X, y = _matrix(batch.rows), batch.y
         predictions: list[Any] = []
-        chances = [np.empty((0, len(self.classes)))]
-        # What a classifier computes from its first few rows may not be a number.
+        probabilities = [np.empty((0, len(self.classes)))]
+        # Classifiers may divide by zero until they have seen a few rows.
         with np.errstate(all="ignore"):
             for t, (predict, learn) in enumerate(batch.plan):
                 row = slice(t, t + 1)
                 if predict:
                     predictions.append(self.model.predict(X[row]).tolist()[0] if self.ready else None)
-                    chances.append(self._chances(X[row]))
+                    probabilities.append(self._probabilities(X[row]))
                 if learn:
                     self.model.partial_fit(X[row], y[row], **self.options)
                     self.ready = True
-        found = np.concatenate(chances)
-        places = np.searchsorted(self.classes, batch.labels)
-        return Answers(_array(predictions), _squares(found, places), found.max(axis=1))
+        found = np.concatenate(probabilities)
+        return Answers(_array(predictions), _squares(found, batch.predicted(codes)), found.max(axis=1))
 
-    def _chances(self, x: Any) -> Array:
+    def _probabilities(self, x: Any) -> Array:
         if self.ready and hasattr(self.model, "predict_proba"):
             return np.asarray(self.model.predict_proba(x))
         return np.full((1, len(self.classes)), np.nan)
@@ -181,30 +184,30 @@ class _River:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.labels: list[Any] = []
-        # river's own rule for the label, which most classifiers have, is the largest probability: no need to ask twice.
-        self.by_chances = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
+        # Most classifiers keep river's own rule for the label, the largest probability: no need to ask twice.
+        self.by_probabilities = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
 
-    def check(self, rows: Rows, y: NDArray[Any]) -> None:
-        pass
+    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
+        return y
 
-    def process(self, batch: Batch) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         predictions: list[Any] = []
         squares: list[float] = []
         largest: list[float] = []
-        for x, label, (predict, learn) in zip(_dicts(batch.rows), batch.y.tolist(), batch.plan, strict=True):
+        for x, label, (predict, learn) in zip(_dicts(batch.rows), codes.tolist(), batch.plan, strict=True):
             if predict:
-                chances = river_probabilities(self.model, x) or {}
-                likeliest = max(chances, key=chances.__getitem__) if chances else None
-                predictions.append(likeliest if self.by_chances else self.model.predict_one(x))
-                terms = [(p - (k == label)) ** 2 for k, p in chances.items()]
-                squares.append(sum(terms) + (label not in chances) if chances else np.nan)
-                largest.append(max(chances.values(), default=np.nan))
+                probabilities = river_probabilities(self.model, x) or {}
+                likeliest = max(probabilities, key=probabilities.__getitem__) if probabilities else None
+                predictions.append(likeliest if self.by_probabilities else self.model.predict_one(x))
+                terms = [(p - (k == label)) ** 2 for k, p in probabilities.items()]
+                squares.append(sum(terms) + (label not in probabilities) if probabilities else np.nan)
+                largest.append(max(probabilities.values(), default=np.nan))
             if learn:
                 self.model.learn_one(x, label)
         return Answers(_array(predictions), np.array(squares), np.array(largest))
 
 
-def matrix(rows: Rows) -> Any:
+def _matrix(rows: Rows) -> Any:
     """Rows as an array or a CSR array."""
     if rows.dense is not None:
         return rows.dense
@@ -228,8 +231,8 @@ def _array(predictions: list[Any]) -> NDArray[Any]:
     return np.array(predictions, dtype=object if None in predictions else None)
 
 
-def _squares(chances: Array, y: NDArray[np.intp]) -> Array:
-    off = np.array(chances, dtype=np.float64)
+def _squares(probabilities: Array, y: NDArray[np.intp]) -> Array:
+    off = np.array(probabilities, dtype=np.float64)
     off[np.arange(len(y)), y] -= 1
     return np.asarray((off**2).sum(axis=1))
 
@@ -238,9 +241,9 @@ _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 
 
 def memory(model: Any) -> int:
-    """Bytes that a model takes: all objects it leads to, arrays above all, but no code.
+    """Bytes that a model takes: everything it refers to, mostly arrays, but no code.
 
-    What a compiled library keeps out of Python's sight is not seen.
+    Memory that a compiled library manages by itself is not counted.
 
     >>> memory([np.zeros(1000), "text"]) - memory([np.zeros(0), "text"])
     8000

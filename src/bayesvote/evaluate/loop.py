@@ -1,4 +1,4 @@
-"""The one loop that tests and then trains, and what it finds."""
+"""The one loop that tests and then trains, and its results."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, whole
+from bayesvote._checks import Array, InputError, InputTypeError, integer
 from bayesvote._input import Rows, RowsLike, as_rows
-from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, matrix, memory
+from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, memory
 from bayesvote.evaluate.tally import Tally
 from bayesvote.members.foreign import Classifier
 from bayesvote.model import Model
@@ -32,7 +32,7 @@ Stream = Iterable[Labelled] | Iterable[tuple[Any, Any]]
 
 
 class Step(NamedTuple):
-    """A chunk of a stream after all models have gone over it.
+    """A chunk of a stream that all models have predicted and learned.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Step(NamedTuple):
     probabilities
         By model: the probability of the likeliest label; NaN where it gave none, as ensembles and boosters do.
     tallies
-        By model: its figures so far. These go on with the stream, too.
+        By model: its figures so far; the same objects in every step.
     """
 
     labels: NDArray[Any]
@@ -89,7 +89,7 @@ class Prequential:
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean over the labels of the share of their rows that was predicted rightly."""
+        """Mean over the labels of the share of their rows that was predicted correctly."""
         return self.tally.balanced_accuracy
 
     @property
@@ -105,7 +105,7 @@ class Prequential:
     def windowed(self, window: int | None = None) -> Array:
         """Error of the last ``window`` rows up to and including every row; of fewer at the start."""
         window = self.tally.window if window is None else window
-        whole("Prequential.windowed", "window", window)
+        integer("Prequential.windowed", "window", window)
         sums = np.concatenate(([0], np.cumsum(self.mistakes)))
         last = np.arange(1, len(sums))
         first = np.maximum(last - window, 0)
@@ -229,47 +229,48 @@ def steps(
     250 250
     500 500
     """
-    whole(WHO, "chunk_size", chunk_size)
-    whole(WHO, "delay", delay, least=0)
-    whole(WHO, "window", window)
+    integer(WHO, "chunk_size", chunk_size)
+    integer(WHO, "delay", delay, least=0)
+    integer(WHO, "window", window)
     if y is None and hasattr(X, "shape"):
-        raise ValueError(f"{WHO}: y must be given with the rows of an array or a table, got None.")
+        raise InputError(WHO, "y", "must be given with the rows of an array or a table", "None")
     if classes is None and y is not None:
         classes = np.asarray(y)
     learners = {name: learner(model, classes) for name, model in models.items()}
     if len({id(model) for model in models.values()}) < max(1, len(models)):
-        raise ValueError(f"{WHO}: models must be at least one, and different objects, got {list(models)}.")
+        raise InputError(WHO, "models", "must be at least one, and different objects", str(list(models)))
     running = None if tallies is None else dict(tallies)
     if running is not None and (running.keys() != learners.keys() or len({t.rows for t in running.values()}) > 1):
-        raise ValueError(
-            f"{WHO}: tallies must be those of {list(learners)} after the same row, "
-            f"got { ({name: tally.rows for name, tally in running.items()}) }."
-        )
+        rows = {name: tally.rows for name, tally in running.items()}
+        raise InputError(WHO, "tallies", f"must be those of {list(learners)} after the same row", str(rows))
     before = next(iter(running.values())).rows if running else 0
     delayed = _DelayedLabels(delay, min(delay, before))
-    stream: Any = X if y is None else [(X, y)]
-    return _steps(learners, stream, chunk_size, delayed, running, window)
+    chunks: Any = X if y is None else [(X, y)]
+    return _steps(learners, chunks, chunk_size, delayed, running, window)
 
 
 def _steps(
     learners: dict[str, Learner],
-    stream: Stream,
+    chunks: Stream,
     chunk_size: int,
     delayed: "_DelayedLabels",
     tallies: dict[str, Tally] | None,
     window: int,
 ) -> Iterator[Step]:
     width = None
-    for chunk in stream:
+    for chunk in chunks:
         rows, y = _labelled(chunk, width)
         width = rows.width
-        for each in learners.values():  # all of them, before any has learned
-            each.check(rows, y)
+        # By all models, before any of them learns a row that another would refuse.
+        codes = {name: each.encode(rows, y) for name, each in learners.items()}
         if tallies is None:
             tallies = {name: Tally(each.labels, window) for name, each in learners.items()}
         for first in range(0, rows.n, chunk_size):
-            last = min(first + chunk_size, rows.n)
-            batch = delayed.batch(rows.part(first, last), y[first:last])
+            part = slice(first, min(first + chunk_size, rows.n))
+            known = Batch(
+                rows.part(part.start, part.stop), y[part], {name: found[part] for name, found in codes.items()}
+            )
+            batch = delayed.batch(known)
             if batch.labels.size:
                 yield _step(learners, batch, tallies)
 
@@ -278,7 +279,7 @@ def _step(learners: dict[str, Learner], batch: Batch, tallies: dict[str, Tally])
     step = Step(batch.labels, {}, {}, {}, tallies)
     for name, each in learners.items():
         start = time.perf_counter()
-        answers = each.process(batch)
+        answers = each.process(batch, batch.codes[name])
         seconds = time.perf_counter() - start
         step.predictions[name] = answers.predictions
         step.probabilities[name] = np.full(len(batch.labels), np.nan) if answers.largest is None else answers.largest
@@ -292,51 +293,46 @@ class _DelayedLabels:
     def __init__(self, delay: int, predicted: int) -> None:
         self.delay = delay
         self.predicted = predicted  # rows still to come that were predicted before an interruption
-        self.waiting: tuple[Any, NDArray[Any]] | None = None
+        self.waiting: Batch | None = None
 
-    def batch(self, rows: Rows, y: NDArray[Any]) -> Batch:
+    def batch(self, new: Batch) -> Batch:
         """Each of the rows, to be predicted, and after it the row whose label comes then."""
         if not self.delay:
-            return Batch(rows, y)
-        new, X = rows.n, matrix(rows)
-        if self.waiting is not None:
-            X, y = _stacked(self.waiting[0], X), np.concatenate((self.waiting[1], y))
-        n, known = len(y), min(self.predicted, new)
-        self.predicted -= known
-        kept = np.arange(max(0, n - self.delay), n)
-        self.waiting = X[kept], y[kept]
-        predicted = np.arange(n - new + known, n)
+            return new
+        known = new if self.waiting is None else _joined(self.waiting, new)
+        n, again = known.rows.n, min(self.predicted, new.rows.n)
+        self.predicted -= again
+        self.waiting = _taken(known, np.arange(max(0, n - self.delay), n))
+        predicted = np.arange(n - new.rows.n + again, n)
         order = np.stack((predicted, predicted - self.delay), axis=1).reshape(-1)
         asking = np.tile([True, False], len(predicted))[order >= 0]
-        order = order[order >= 0]
-        return Batch(as_rows(WHO, X[order]), y[order], asking, ~asking)
+        return _taken(known, order[order >= 0])._replace(predict=asking, learn=~asking)
 
 
-def _stacked(above: Any, below: Any) -> Any:
-    if isinstance(above, np.ndarray):
-        return np.concatenate((above, below))
-    from scipy.sparse import vstack
+def _taken(batch: Batch, order: NDArray[np.intp]) -> Batch:
+    codes = {name: found[order] for name, found in batch.codes.items()}
+    return Batch(batch.rows.take(order), batch.y[order], codes)
 
-    return vstack((above, below), format="csr")
+
+def _joined(first: Batch, then: Batch) -> Batch:
+    codes = {name: np.concatenate((found, then.codes[name])) for name, found in first.codes.items()}
+    return Batch(first.rows.followed_by(then.rows), np.concatenate((first.y, then.y)), codes)
 
 
 def _labelled(chunk: Any, width: int | None) -> tuple[Rows, NDArray[Any]]:
     """Checked rows, and their labels; all chunks must have the width of the first."""
     if not hasattr(chunk, "X") and not (isinstance(chunk, tuple | list) and len(chunk) == 2):
-        raise TypeError(
-            f"{WHO}: a stream must give pairs (X, y), or chunks with .X and .y, got {type(chunk).__name__}."
-        )
+        raise InputTypeError(WHO, "a stream", "must give pairs (X, y), or chunks with .X and .y", type(chunk).__name__)
     X, given = (chunk.X, chunk.y) if hasattr(chunk, "X") else chunk
     rows, y = as_rows(WHO, X), np.asarray(given)
     if width not in (None, rows.width):
-        raise ValueError(f"{WHO}: X must have {width} features, as in the first chunk, got {rows.width}.")
+        raise InputError(WHO, "X", f"must have {width} features, as in the first chunk", str(rows.width))
     if y.shape != (rows.n,):
-        raise ValueError(f"{WHO}: y must have one label per row, shape ({rows.n},), got {y.shape}.")
+        raise InputError(WHO, "y", f"must have one label per row, shape ({rows.n},)", str(y.shape))
     empty = y != y if y.dtype.kind in "fO" else np.zeros(0, dtype=bool)
     if y.dtype.kind == "O":
         empty |= np.array([label is None for label in y.tolist()], dtype=bool)
     if np.any(empty):
-        raise ValueError(
-            f"{WHO}: y must hold a label for every row, got {y[empty].tolist()[0]}. Leave out rows without one."
-        )
+        missing = str(y[empty].tolist()[0])
+        raise InputError(WHO, "y", "must hold a label for every row", missing, "Leave out rows without one.")
     return rows, y

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels, whole
+from bayesvote._checks import Array, Labels, integer
 
 POINTS = 500  # of the curve, at most
 
@@ -50,7 +50,7 @@ class Tally:
     """
 
     def __init__(self, labels: Iterable[Any] = (), window: int = 1_000) -> None:
-        whole("Tally", "window", window)
+        integer("Tally", "window", window)
         self.window = window
         self.labels: list[Any] = []
         self.confusion: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
@@ -74,16 +74,16 @@ class Tally:
         """
         both = [np.asarray(values) for values in (y, predictions)]
         self._grow({_plain(label) for values in both if not self._direct(values) for label in values.tolist()})
-        truth, said = (self._coded(values) for values in both)
-        wrong = np.asarray(truth != said)
+        truth, predicted = (self._coded(values) for values in both)
+        wrong = np.asarray(truth != predicted)
         self._lengthen(wrong)
         k = len(self.labels)
-        self.confusion += np.bincount(truth * k + said, minlength=k * k).reshape(k, k)
+        self.confusion += np.bincount(truth * k + predicted, minlength=k * k).reshape(k, k)
         self._recent = np.concatenate((self._recent, wrong[-self.window :]))[-self.window :]
         if squares is not None:
             given = squares[~np.isnan(squares)]
             self._scored += len(given)
-            # One after the other, so that the sum is the same for chunks of any size.
+            # One by one, so that the sum does not depend on the size of the chunks.
             self._squares = float(np.cumsum(np.concatenate(([self._squares], given)))[-1])
         self.seconds += seconds
         return wrong
@@ -110,21 +110,21 @@ class Tally:
 
     @property
     def kappa(self) -> float:
-        """Cohen's kappa: how far the accuracy is on the way from that of chance, 0, to 1; NaN where chance has 1."""
+        """Cohen's kappa: where the accuracy lies between that of chance, 0, and 1; NaN where chance has 1."""
         n = self.rows
         chance = float(self.confusion.sum(axis=1).astype(float) @ self.confusion.sum(axis=0)) / max(n, 1) ** 2
         return 1 - self.error / (1 - chance) if n and chance < 1 else np.nan
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean over the labels of the share of their rows that was predicted rightly; NaN before the first row."""
+        """Mean over the labels of the share of their rows that was predicted correctly; NaN before the first row."""
         of_label = self.confusion.sum(axis=1)
         seen = of_label > 0
         return float(np.mean(self.confusion.diagonal()[seen] / of_label[seen])) if seen.any() else np.nan
 
     @property
     def brier(self) -> float:
-        """Brier score: the mean square of what the probabilities were off, NaN if there were none.
+        """Brier score: the mean squared error of the probabilities, NaN if there were none.
 
         Summed over the labels, and halved for two of them, as in scikit-learn's ``brier_score_loss``.
         """
@@ -183,7 +183,7 @@ class Tally:
         grown = sorted({*self.labels, *labels}, key=_order)
         if len(grown) > len(self.labels) or not grown:
             self._places = {label: place for place, label in enumerate(grown)}
-            # How many labels, from the first on, are class indices.
+            # How many of the first labels are class indices: 0, 1, ...
             self._indices = next((k for k, label in enumerate(grown) if label != k), len(grown))
             old = [self._places[label] for label in self.labels]
             confusion = np.zeros((len(grown), len(grown)), dtype=np.int64)
@@ -191,7 +191,7 @@ class Tally:
             self.labels, self.confusion = grown, confusion
 
     def _lengthen(self, wrong: Flags) -> None:
-        """Go on with the curve: points a power of two of rows apart, the smallest that keeps them few enough."""
+        """Extend the curve. Its points are 2^k rows apart, with the least k that keeps them few enough."""
         before, n = self.rows, self.rows + len(wrong)
         spacing = 1
         while n // spacing > POINTS:

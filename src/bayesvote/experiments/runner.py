@@ -8,7 +8,8 @@ from pathlib import Path
 
 import joblib
 
-from bayesvote._checks import one_of, whole
+from bayesvote._checks import integer, one_of
+from bayesvote._files import replace_file
 from bayesvote._versions import versions
 from bayesvote.datasets import DATASETS, locate
 from bayesvote.experiments.experiment import Experiment, Job, Result, job_of
@@ -57,16 +58,16 @@ def reproduce(
         one_of("reproduce", "experiments", name, EXPERIMENTS)
     for name in datasets or ():
         one_of("reproduce", "datasets", name, DATASETS)
-    whole("reproduce", "trials", trials)
+    integer("reproduce", "trials", trials)
     if jobs is not None:
-        whole("reproduce", "jobs", jobs)
+        integer("reproduce", "jobs", jobs)
     at_hand = tuple(name for name in DATASETS if locate(name)[0] != "download")
     if experiments is None:
         experiments = [name for name, one in EXPERIMENTS.items() if not one.by_name_only]
     path = Path(folder) / "results.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = [line for line in read(path) if _is_current(line)]
-    _rewrite(path, kept)
+    replace_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
     done = {job_of(line) for line in kept}
     todo = [job for job in jobs_of(experiments, datasets or at_hand, trials) if job not in done]
     total, finished = sum(map(_rows, todo)), 0
@@ -127,10 +128,3 @@ def _is_current(result: Result) -> bool:
         and result["settings"] == json.loads(json.dumps(experiment.settings(job)))
         and result["versions"] == versions()
     )
-
-
-def _rewrite(path: Path, results: list[Result]) -> None:
-    """Keep these results only, by way of a second file: an interruption must not lose them."""
-    complete = path.with_suffix(".tmp")
-    complete.write_text("".join(json.dumps(result) + "\n" for result in results), encoding="utf-8")
-    os.replace(complete, path)

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, positive, whole
-from bayesvote._input import Rows, share_out, started
+from bayesvote._checks import Array, Labels, integer, positive
+from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, Shape, all_finite, require, within
+from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
 
 Ints = NDArray[np.int32]
@@ -81,14 +82,14 @@ class FernBank(Bank[FernState]):
     def __post_init__(self) -> None:
         """Check the configuration."""
         who = type(self).__name__
-        whole(who, "n_members", self.n_members)
-        whole(who, "depth", self.depth)
+        integer(who, "n_members", self.n_members)
+        integer(who, "depth", self.depth)
         if self.depth > _DEEPEST:
             raise ValueError(
                 f"{who}: depth must be at most {_DEEPEST}, got {self.depth}. "
                 "A fern keeps 2**depth counts per class: take more ferns instead."
             )
-        whole(who, "warmup", self.warmup, least=_FIRST_DRAW)
+        integer(who, "warmup", self.warmup, least=_FIRST_DRAW)
         positive(who, "smoothing", self.smoothing)
         if self.smoothing < _LEAST_SMOOTHING:
             raise ValueError(
@@ -201,7 +202,7 @@ class FernBank(Bank[FernState]):
         def work(first: int, last: int) -> None:
             answer(rows, y, w, learn, state, float(self.smoothing), top, end, first, last, out)
 
-        share_out(work, self.n_members, block=GROUP, worth=(end - top) * self.n_members >= _WORTH_SHARING)
+        parallel_for(work, self.n_members, block=GROUP, worth=(end - top) * self.n_members >= _WORTH_SHARING)
 
     def _keep(self, state: FernState, rows: Rows, y: Labels, w: Array, kept: NDArray[np.intp]) -> None:
         """Keep rows for choosing the questions."""
@@ -232,7 +233,7 @@ class FernBank(Bank[FernState]):
         def work(first: int, last: int) -> None:
             choose(values, y, w, found, n_found, state, features, first, last)
 
-        share_out(work, self.n_members, worth=n * state.slots.size >= _WORTH_SHARING)
+        parallel_for(work, self.n_members, worth=n * state.slots.size >= _WORTH_SHARING)
         used, slots = np.unique(features, return_inverse=True)
         state.slots[:] = slots.reshape(features.shape)
         state.slot_of[:] = -1

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote._checks import Array, Labels, whole
+from bayesvote._checks import Array, Labels, integer
 from bayesvote._input import Rows, RowsLike
 from bayesvote._parts import Learned, Shape
 from bayesvote.members.base import Bank, check_bank
@@ -119,7 +119,7 @@ def pretrain(
     epochs
         How often to go over them.
     """
-    whole("pretrain", "epochs", epochs)
+    integer("pretrain", "epochs", epochs)
     for _ in range(epochs):
         bank.scores_then_learn(X, y, sample_weight)
     return Frozen(bank)

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, one_of, positive, whole
-from bayesvote._input import Rows, share_out, started
+from bayesvote._checks import Array, Labels, integer, one_of, positive
+from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, all_finite, padded, renamed, require
+from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, with_more
 
@@ -79,7 +80,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> NaiveBayesState:
         """Draw the features of each member."""
-        whole(self.who, "n_members", self.n_members)
+        integer(self.who, "n_members", self.n_members)
         positive(self.who, "gaussian_smoothing", self.gaussian_smoothing)
         positive(self.who, "bernoulli_smoothing", self.bernoulli_smoothing)
         kinds = np.array([self.kinds] * n_features if isinstance(self.kinds, str) else list(self.kinds))
@@ -133,7 +134,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
         """The size of the mask and the statistics."""
-        whole(self.who, "n_members", self.n_members)
+        integer(self.who, "n_members", self.n_members)
         return 8 * n_features * (self.n_members + 4 * n_classes)
 
     def check_state(self, state: NaiveBayesState) -> None:
@@ -188,8 +189,8 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         ratio = np.empty((len(out), n, d))
         given = (X, y, weight, state, self.gaussian_smoothing, self.bernoulli_smoothing)
         worth = X.size > _WORTH_SHARING
-        share_out(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, _FEATURES, worth=worth)
-        share_out(
+        parallel_for(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, _FEATURES, worth=worth)
+        parallel_for(
             lambda top, end: add_up(X, has_nan, prior, ratio, state, top, end, out),
             n,
             BLOCK,

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, whole
-from bayesvote._input import Rows, share_out, started
+from bayesvote._checks import Array, Labels, integer
+from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, all_finite, padded, renamed, require
+from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, with_more
 
@@ -68,7 +69,7 @@ class PerceptronBank(Bank[PerceptronState]):
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> PerceptronState:
         """Draw the features of each member and set all weights to zero."""
-        whole(self.who, "n_members", self.n_members)
+        integer(self.who, "n_members", self.n_members)
         mask = random_subsets(n_features, self.n_members, self.max_features, rng)
         per = 1 if n_classes == 2 else n_classes
         n_scores = per * self.n_members
@@ -105,7 +106,7 @@ class PerceptronBank(Bank[PerceptronState]):
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
         """The size of the weights."""
-        whole(self.who, "n_members", self.n_members)
+        integer(self.who, "n_members", self.n_members)
         return 8 * n_features * self.n_members * (1 if n_classes == 2 else n_classes)
 
     def check_state(self, state: PerceptronState) -> None:
@@ -147,11 +148,11 @@ class PerceptronBank(Bank[PerceptronState]):
         if len(values) * n_scores < _WORTH_SHARING:
             run(*given, 0, n, out)
         elif len(y):
-            share_out(learn, n_scores, per)
+            parallel_for(learn, n_scores, per)
         elif dense and not rows.has_nan:
-            share_out(lambda top, end: score_dense(values, state, top, end, out), n, BLOCK)
+            parallel_for(lambda top, end: score_dense(values, state, top, end, out), n, BLOCK)
         else:
-            share_out(lambda top, end: run(*given, top, end, out), n)
+            parallel_for(lambda top, end: run(*given, top, end, out), n)
         return out if per == 1 else out.reshape(n, self.n_members, per)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import fraction, whole
+from bayesvote._checks import fraction, integer
 
 
 def random_subsets(
@@ -36,12 +36,12 @@ def random_subsets(
     array([3, 3])
     """
     who = "random_subsets"
-    whole(who, "n_features", n_features)
-    whole(who, "n_members", n_members)
+    integer(who, "n_features", n_features)
+    integer(who, "n_members", n_members)
     if max_features is None:
         size = n_features
     elif isinstance(max_features, (int, np.integer)):
-        whole(who, "max_features", max_features)
+        integer(who, "max_features", max_features)
         size = int(max_features)
         if size > n_features:
             raise ValueError(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels, whole
+from bayesvote._checks import Array, Labels, integer
 from bayesvote._input import Rows, started
 from bayesvote._parts import Learned, Shape, restored_shape
 from bayesvote.members.base import Bank, check_bank
@@ -127,7 +127,7 @@ def mixed(n_members: int = 99) -> Union:
 
     Perceptrons see half the features each, naive Bayes three tenths; ferns are of depth 8.
     """
-    whole("mixed", "n_members", n_members, least=3)
+    integer("mixed", "n_members", n_members, least=3)
     return Union(
         [
             PerceptronBank((n_members + 2) // 3, max_features=0.5, averaged=True),

@@ -4,9 +4,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from bayesvote._files import replace_file
 from bayesvote.persistence._decode import decode
 from bayesvote.persistence._encode import encode
-from bayesvote.persistence._file import ModelFileError, pack, read, refusing, unpack, write
+from bayesvote.persistence._file import ModelFileError, pack, read, refusing, unpack
 from bayesvote.persistence._version1 import upgraded
 
 __all__ = ["ModelFileError", "dumps", "load", "loads", "save"]
@@ -31,7 +32,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     path
         Where to; an existing file is replaced.
     """
-    write(path, dumps(model))
+    replace_file(path, dumps(model))
 
 
 def load(path: str | os.PathLike[str], *, objects: Mapping[str, Any] | None = None, max_bytes: int = MAX_BYTES) -> Any:

@@ -46,10 +46,9 @@ class _Reader:
         walk(description)
         if wanted.keys() != self.objects.keys():
             needs = ", ".join(f"{place!r}: {kind}" for place, kind in sorted(wanted.items()))
-            raise ModelFileError(
-                f"load: objects must hold exactly what the file does not, {{{needs}}}, got {sorted(self.objects)}. "
-                "Give each as it was when the model was saved."
-            )
+            must = f"must hold exactly what the file does not, {{{needs}}}"
+            do = "Give each as it was when the model was saved."
+            raise ModelFileError("load", "objects", must, str(sorted(self.objects)), do)
 
     def part(self, node: Node, at: str) -> Any:
         """Build a part from its parameters, then let it take up what it had learned."""
@@ -96,9 +95,8 @@ class _Reader:
         _only(node, "reference", "kind", "same")
         given, place, kind = self.objects[node["reference"]], node["reference"], node["kind"]
         if node["same"] and "__len__" not in node["same"] and type(given).__name__ != kind:
-            raise ModelFileError(
-                f"load: the object given as {place!r} must be of type {kind}, got {type(given).__name__}."
-            )
+            subject = f"the object given as {place!r}"
+            raise ModelFileError("load", subject, f"must be of type {kind}", type(given).__name__)
         for name, value in node["same"].items():
             saved = self.value(value, "")
             # Read attributes of our own parts only, never of arbitrary objects.
@@ -110,10 +108,8 @@ class _Reader:
                 raise ValueError(f"the unknown entry {name[:50]!r}")
             if found != saved:
                 what = f"hold {saved} classifiers" if name == "__len__" else f"have the {name} {saved!r}"
-                raise ModelFileError(
-                    f"load: the {kind} given as {place!r} must {what}, got {found!r}. "
-                    "Give it as it was when the model was saved."
-                )
+                subject, do = f"the {kind} given as {place!r}", "Give it as it was when the model was saved."
+                raise ModelFileError("load", subject, f"must {what}", repr(found), do)
         return given
 
     def taken(self, prefix: str) -> Arrays:

@@ -1,4 +1,4 @@
-"""The file: the safetensors format with our own strict reader, a checksum over all of it, and writing in one step.
+"""The file: the safetensors format with our own strict reader, and a checksum over all of it.
 
 The format is 8 bytes with the length of a JSON header, the header, and the bytes of the arrays. The package
 ``safetensors`` reads these files, too; it is not used here because it gives no header with the arrays of a file that
@@ -9,14 +9,15 @@ import hashlib
 import json
 import math
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bayesvote._checks import InputError, InputTypeError
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -33,8 +34,8 @@ DTYPES = {
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 
-class ModelFileError(ValueError):
-    """A file that is no model, or not one that can be loaded so."""
+class ModelFileError(InputError):
+    """A file that is not a model, or not one that can be loaded like this."""
 
 
 def pack(model: dict[str, Any], arrays: Arrays) -> bytes:
@@ -44,9 +45,8 @@ def pack(model: dict[str, Any], arrays: Arrays) -> bytes:
     try:
         described = json.dumps(model, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"save: parameters and labels must be finite numbers or strings, got others: {error}."
-        ) from error
+        must = "must be finite numbers or strings"
+        raise InputError("save", "parameters and labels", must, f"others: {error}") from error
     header: dict[str, Any] = {"__metadata__": {**about, "model": described}}
     parts, end = [], 0
     # The format wants wide numbers first, so that all arrays are aligned.
@@ -68,22 +68,19 @@ def unpack(data: bytes) -> tuple[int, Any, Arrays]:
     header = _header(text)
     about = header.pop("__metadata__", None)
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise ModelFileError("load: the file must be a model that bayesvote saved, got a file of something else.")
+        raise ModelFileError("load", "the file", "must be a model that bayesvote saved", "a file of something else")
     version = str(about.get("version"))
     if version not in ("1", str(VERSION)):
-        raise ModelFileError(
-            f"load: the file must have the format version {VERSION}, got {version[:20]!r}, "
-            f"written by bayesvote {str(about.get('library'))[:20]}. Update bayesvote."
-        )
+        must = f"must have the format version {VERSION}"
+        got = f"{version[:20]!r}, written by bayesvote {str(about.get('library'))[:20]}"
+        raise ModelFileError("load", "the file", must, got, "Update bayesvote.")
     digest = str(about.get("sha256"))
     blank = data[: 8 + len(text)].replace(_place(digest), _place(_NO_SUM), 1)
     whole = hashlib.sha256(blank)
     whole.update(memoryview(data)[8 + len(text) :])
     if whole.hexdigest() != digest:
-        raise ModelFileError(
-            "load: the file must be as it was saved, but its checksum differs: it was cut off or altered. "
-            "Copy it again, or save the model anew."
-        )
+        must = "must be as it was saved, but its checksum differs: it was cut off or altered"
+        raise ModelFileError("load", "the file", must, do="Copy it again, or save the model again.")
     with refusing():
         return int(version), _json(about["model"]), _arrays(header, data[8 + len(text) :])
 
@@ -96,8 +93,8 @@ def refusing() -> Iterator[None]:
     except ModelFileError:
         raise
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:
-        said = f"{type(error).__name__}: {error}"[:500]
-        raise ModelFileError(f"load: the file must describe a model of this library, got one with {said}") from error
+        got = f"one with {type(error).__name__}: {error}"[:500].rstrip(".")
+        raise ModelFileError("load", "the file", "must describe a model of this library", got) from error
 
 
 def _place(digest: str) -> bytes:
@@ -108,7 +105,7 @@ def code_of(array: NDArray[Any]) -> str:
     """Return the format's name for the type of the numbers."""
     code = _CODES.get(array.dtype.newbyteorder("<"))
     if code is None:
-        raise TypeError(f"save: arrays must hold numbers or truth values, got {array.dtype}.")
+        raise InputTypeError("save", "arrays", "must hold numbers or truth values", str(array.dtype))
     return code
 
 
@@ -116,11 +113,10 @@ def _header(text: bytes) -> dict[str, Any]:
     try:
         header = _json(text.decode())
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(
-            "load: the file must be a safetensors file, got one without its header. It was cut off or is another kind."
-        ) from error
+        do = "It was cut off, or is of another kind."
+        raise ModelFileError("load", "the file", "must be a safetensors file", "one without its header", do) from error
     if not isinstance(header, dict):
-        raise ModelFileError("load: the file must be a safetensors file, but its header is not a JSON object.")
+        raise ModelFileError("load", "the file", "must be a safetensors file, but its header is not a JSON object")
     return header
 
 
@@ -173,30 +169,6 @@ def read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
     with open(path, "rb") as file:
         data = file.read(min(max_bytes, os.fstat(file.fileno()).st_size) + 1)
     if len(data) > max_bytes:
-        raise ModelFileError(
-            f"load: the file must have at most max_bytes={max_bytes} bytes, got more. Raise max_bytes if you trust it."
-        )
+        must = f"must have at most max_bytes={max_bytes} bytes"
+        raise ModelFileError("load", "the file", must, "more", "Raise max_bytes if you trust it.")
     return data
-
-
-def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file in one step: whatever happens, the old one or the new one is there."""
-    target = os.path.realpath(path)  # replace the file that a link points to, not the link
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":  # only POSIX can open a folder to sync it
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

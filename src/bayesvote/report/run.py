@@ -86,10 +86,15 @@ def _curves(tallies: Mapping[str, Tally]) -> Charts:
     )
 
 
+def weight_columns(weights: Any) -> Columns:
+    """Columns of a table of weights, which is a DataFrame or a structured array."""
+    names = weights.dtype.names if isinstance(weights, np.ndarray) else weights.columns
+    return {name: np.asarray(weights[name]) for name in names}
+
+
 def _weights(weights: Any) -> Section:
-    names = weights.dtype.names if isinstance(weights, np.ndarray) else list(weights.columns)
-    table = {name: np.asarray(weights[name]) for name in names}
-    parameters = [name.removeprefix("mean") for name in names if name.startswith("mean")]
+    table = weight_columns(weights)
+    parameters = [name.removeprefix("mean") for name in table if name.startswith("mean")]
     order = np.argsort(-table[f"mean{parameters[0]}"], kind="stable")
     table = {"member": np.arange(len(order))[order]} | {name: values[order] for name, values in table.items()}
     blocks: list[Block] = [Charts([_weight_chart(table, parameter) for parameter in parameters])]

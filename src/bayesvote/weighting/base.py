@@ -178,7 +178,7 @@ class Posterior(Weighter[S]):
 
     def sample(self, state: S, size: int, rng: Rng = None) -> Array:
         """Draw ``size`` weight vectors from the posterior."""
-        _checks.whole(f"{self.who}.sample", "size", size)
+        _checks.integer(f"{self.who}.sample", "size", size)
         return self._sample(state, size, np.random.default_rng(rng))
 
     def probability_best(self, state: S, size: int = 10_000, rng: Rng = 0) -> Array:
@@ -228,7 +228,7 @@ class Additive(Posterior[SumState]):
 
     def init(self, n_members: int) -> SumState:
         """State before any sample."""
-        _checks.whole(f"{self.who}.init", "n_members", n_members)
+        _checks.integer(f"{self.who}.init", "n_members", n_members)
         return SumState(np.zeros((self.n_statistics, n_members)), np.zeros((self.n_statistics, n_members)))
 
     def n_members(self, state: SumState) -> int:

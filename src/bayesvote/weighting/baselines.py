@@ -31,7 +31,7 @@ class _Linear(Weighter[FieldState]):
 
     def init(self, n_members: int) -> FieldState:
         """State before any sample."""
-        _checks.whole(f"{self.who}.init", "n_members", n_members)
+        _checks.integer(f"{self.who}.init", "n_members", n_members)
         return FieldState(np.repeat(np.array(self._start)[:, None], n_members, axis=1))
 
     def n_members(self, state: FieldState) -> int:
@@ -217,7 +217,7 @@ class SAG(_Gradient):
 
     def __post_init__(self) -> None:
         _checks.positive("SAG", "step", self.step)
-        _checks.whole("SAG", "horizon", self.horizon)
+        _checks.integer("SAG", "horizon", self.horizon)
         _checks.positive("SAG", "theta", self.theta)
 
     @property

@@ -101,7 +101,7 @@ class JointGaussian(Posterior[JointState]):
 
     def init(self, n_members: int) -> JointState:
         """State before any sample."""
-        _checks.whole("JointGaussian.init", "n_members", n_members)
+        _checks.integer("JointGaussian.init", "n_members", n_members)
         return self._refreshed(np.zeros((3, 1 + n_members + n_members**2)))
 
     def n_members(self, state: JointState) -> int:

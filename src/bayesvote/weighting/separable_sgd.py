@@ -101,7 +101,7 @@ class SeparableSGD(Weighter[DescentState]):
 
     def init(self, n_members: int) -> DescentState:
         """State before any sample."""
-        _checks.whole("SeparableSGD.init", "n_members", n_members)
+        _checks.integer("SeparableSGD.init", "n_members", n_members)
         n = n_members * self.n_parameters
         if self._matrix.ndim == 2 and len(self._matrix) != n:
             raise ValueError(f"SeparableSGD.init: step must have the shape ({n}, {n}), got {self._matrix.shape}.")

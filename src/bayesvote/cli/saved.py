@@ -1,4 +1,4 @@
-"""``inspect`` and ``merge``: what a saved model knows, and several made one."""
+"""``inspect`` and ``merge``: show a saved model, or merge several."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -6,21 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from bayesvote._checks import Labels
+from bayesvote._checks import InputError, Labels
 from bayesvote.cli import show
 from bayesvote.cli.models import Classifier, load_classifier, load_model
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier
 from bayesvote.persistence import save
+from bayesvote.report.run import Columns, weight_columns
 from bayesvote.weighting import Posterior
 
-Columns = dict[str, NDArray[Any]]
-
-_SHOWN = 20
+_FIRST = 20  # members, or names, that are shown without --all
 
 
 def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool) -> None:
@@ -29,7 +27,7 @@ def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool)
         show.require_report()
     model = load_classifier(path)
     about = _about(model)
-    weights = _columns(model.weights_) if isinstance(model, BayesianEnsembleClassifier) else None
+    weights = weight_columns(model.weights_) if isinstance(model, BayesianEnsembleClassifier) else None
     if report is not None:
         _report(path, model, about, report)
     if as_json:
@@ -37,7 +35,7 @@ def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool)
         show.as_json({"model": str(path), **about, "weights": rows})
         return
     screen = show.console()
-    screen.print(show.facts({name.replace("_", " "): _said(value) for name, value in about.items()}))
+    screen.print(show.facts({name.replace("_", " "): _text(value) for name, value in about.items()}))
     if weights is not None:
         screen.print()
         _print_weights(screen, weights, _order(model.model_), everything)
@@ -50,20 +48,22 @@ def merge(paths: Sequence[Path], out: Path) -> None:
     models = [load_model(path) for path in paths]
     for path, model in zip(paths, models, strict=True):
         if not hasattr(model, "merge"):
-            raise ValueError(
-                f"{path} must be an ensemble with frozen members to be merged, got {type(model).__name__}. "
-                "Boosters change their members with every row."
+            raise InputError(
+                "",
+                str(path),
+                "must be an ensemble with frozen members to be merged",
+                type(model).__name__,
+                "Boosters change their members with every row.",
             )
         if type(model) is not type(models[0]):
-            raise ValueError(
-                f"{path} must be a {type(models[0]).__name__} like {paths[0]}, got {type(model).__name__}."
-            )
+            must = f"must be a {type(models[0]).__name__} like {paths[0]}"
+            raise InputError("", str(path), must, type(model).__name__)
     save(reduce(lambda merged, model: merged.merge(model), models), out)
     show.note(f"Merged {len(paths)} models into {out}.")
 
 
 def _about(model: Classifier) -> dict[str, Any]:
-    """What there is to say of any model."""
+    """Facts about any model."""
     about: dict[str, Any] = {"kind": type(model).__name__} | model.model_.about()
     about["classes"] = model.classes_.tolist()
     about["features"] = model.n_features_in_
@@ -72,19 +72,13 @@ def _about(model: Classifier) -> dict[str, Any]:
     return about
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return "not known"
     if isinstance(value, list):
-        shown = ", ".join(map(str, value[:_SHOWN]))
-        return shown if len(value) <= _SHOWN else f"{shown}, and {len(value) - _SHOWN} more"
+        first = ", ".join(map(str, value[:_FIRST]))
+        return first if len(value) <= _FIRST else f"{first}, and {len(value) - _FIRST} more"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _columns(table: Any) -> Columns:
-    """The table of weights, from pandas or a structured array."""
-    names = table.dtype.names if isinstance(table, np.ndarray) else table.columns
-    return {name: np.asarray(table[name]) for name in names}
 
 
 def _records(columns: Columns) -> list[dict[str, Any]]:
@@ -93,7 +87,7 @@ def _records(columns: Columns) -> list[dict[str, Any]]:
 
 
 def _order(model: Ensemble) -> Labels:
-    """Members, the most trusted one first; that need not be the one of the largest weight."""
+    """Members, the most trusted first, which need not be the one with the largest weight."""
     means = model.weights()
     trust = model.weighter.trust(means) if isinstance(model.weighter, Posterior) else means
     return np.argsort(-trust, kind="stable")
@@ -103,9 +97,9 @@ def _print_weights(screen: Console, columns: Columns, order: Labels, everything:
     """Table of weights, with their intervals drawn if there is room."""
     parameters = [name.removeprefix("mean") for name in columns if name.startswith("mean")]
     first = parameters[0]
-    shown = order if everything else order[:_SHOWN]
-    chosen = {name: values[shown].tolist() for name, values in columns.items()}
-    cells = {"member": [str(i) for i in shown], "kind": chosen["kind"]}
+    members = order if everything else order[:_FIRST]
+    chosen = {name: values[members].tolist() for name, values in columns.items()}
+    cells = {"member": [str(i) for i in members], "kind": chosen["kind"]}
     for parameter in parameters:
         cells[f"weight{parameter.replace('_', ' ')}"] = [f"{mean:.3g}" for mean in chosen[f"mean{parameter}"]]
     if f"lower{first}" in chosen:
@@ -124,8 +118,8 @@ def _print_weights(screen: Console, columns: Columns, order: Labels, everything:
     for row in zip(*cells.values(), strict=True):
         table.add_row(*row)
     screen.print(table)
-    if len(shown) < len(order):
-        screen.print(f"and {len(order) - len(shown)} more members: --all shows them.", style="dim")
+    if len(members) < len(order):
+        screen.print(f"and {len(order) - len(members)} more members: --all shows them.", style="dim")
 
 
 def _report(path: Path, model: Classifier, about: dict[str, Any], out: Path) -> None:
@@ -133,5 +127,5 @@ def _report(path: Path, model: Classifier, about: dict[str, Any], out: Path) -> 
     from bayesvote.report.run import run_report
 
     weights = getattr(model, "weights_", None)
-    settings = {name.replace("_", " "): _said(value) for name, value in about.items()}
+    settings = {name.replace("_", " "): _text(value) for name, value in about.items()}
     write(run_report(path.name, {}, weights, settings), out)

@@ -1,0 +1,59 @@
+"""Work on several cores, and in the background."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def n_threads() -> int:
+    """How many threads may be used: BAYESVOTE_THREADS, or the cores this process may run on."""
+    given = os.environ.get("BAYESVOTE_THREADS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def parallel_for(work: Callable[[int, int], None], n_items: int, block: int = 1, *, worth: bool = True) -> None:
+    """Run ``work(first, last)`` over the items, on all cores if it is worth it, each with a number of whole blocks.
+
+    Plain threads around kernels without the interpreter lock can be used
+    from several threads at once and after a fork. How the items are divided must not change the results.
+    """
+    n_blocks = -(-n_items // block)
+    n_shares = min(n_threads(), n_blocks) if worth else 1
+    if n_shares <= 1:
+        work(0, n_items)
+        return
+    edges = [min(n_items, block * (n_blocks * k // n_shares)) for k in range(n_shares + 1)]
+    others = [_pool(n_shares - 1).submit(work, edges[k], edges[k + 1]) for k in range(1, n_shares)]
+    work(edges[0], edges[1])
+    for other in others:
+        other.result()
+
+
+@lru_cache(maxsize=1)
+def _pool(n_workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_workers, thread_name_prefix="bayesvote")
+
+
+def in_background(work: Callable[[], _T]) -> Future[_T]:
+    """Start work in another thread, always the same one, which takes one job after the other."""
+    return _background().submit(work)
+
+
+@lru_cache(maxsize=1)
+def _background() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="bayesvote-background")
+
+
+def _forget_threads() -> None:
+    _pool.cache_clear()
+    _background.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -1,0 +1,53 @@
+"""Errors in the words of the command line, where parameters are options."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from bayesvote._checks import Argument, RefusalError
+
+
+class WrongUsageError(Exception):
+    """The library refused the options; its error is the cause."""
+
+
+@contextmanager
+def usage() -> Iterator[None]:
+    """Report what the library refuses as wrong usage of the options."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise WrongUsageError from error
+
+
+def option(name: str) -> str:
+    """Option of a parameter.
+
+    >>> option("bad_lines")
+    '--bad-lines'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def sentence(error: BaseException, options: Collection[str] = ()) -> str:
+    """What to tell the user; parameters that the command has as options are written as such.
+
+    >>> from bayesvote._checks import InputError
+    >>> sentence(InputError("stream", "n_features", "must be given"), {"--n-features"})
+    '--n-features must be given.'
+    """
+    if isinstance(error, RefusalError):
+        subject = option(error.subject)
+        if subject in options:
+            return error.sentence(subject, _written)
+        # A class, such as a weighter, helps to find the fault; a Python function does not.
+        who = f"{error.who}: " if error.who[:1].isupper() else ""
+        return who + error.sentence(written=_written)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    text = str(error)
+    expected = isinstance(error, (ValueError, TypeError, ImportError, OSError))
+    return text if expected and text else f"{type(error).__name__}: {text} (--debug shows where.)"
+
+
+def _written(argument: Argument) -> str:
+    return option(argument.name) + ("" if argument.value is None else f" {argument.value}")
