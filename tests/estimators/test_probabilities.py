@@ -43,6 +43,13 @@ def test_probabilities_agree_with_the_decision(seed: int, n_classes: int, scale_
             np.testing.assert_array_equal(found.argmax(axis=1), decided(losses))
 
 
+def test_log_losses_give_the_geometric_mean_of_the_members() -> None:
+    chances = np.random.default_rng(0).dirichlet(np.ones(3), size=(20, 7))  # by row, member and label
+    means = np.exp(np.log(chances).mean(axis=1))
+    found = from_log_losses(-np.log(chances).sum(axis=1), n_members=7)
+    np.testing.assert_allclose(found, means / means.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
 def sure_of_itself(n: int, n_classes: int, rng: np.random.Generator) -> tuple[Array, Array, Labels]:
     """Give probabilities, losses and labels of a model whose log-odds are twice too large."""
     truth = rng.dirichlet(np.full(n_classes, 2.0), size=n)
