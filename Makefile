@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test check format bench accuracy peers clean
+.PHONY: help demo reproduce test mutations check format bench accuracy peers clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ reproduce: .venv/ready  ## all tables and figures, on all data sets at hand
 
 test: check  ## check, then every test and doctest
 	$(BIN)/pytest --numprocesses auto --dist loadfile
+
+mutations: .venv/ready  ## wrong edits that the tests must catch, over an hour; ARGS="evaluate/ ensemble.py" for some
+	$(BIN)/python tools/mutations.py $(ARGS)
 
 check: .venv/ready  ## lint, format, types, import layers
 	$(BIN)/ruff check .

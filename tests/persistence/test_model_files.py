@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bayesvote import (
+    SAG,
     Ensemble,
     FernBank,
     JointGaussian,
@@ -79,6 +80,17 @@ def test_bad_files_are_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="at most max_bytes=100 bytes"):
         load(tmp_path / "m", max_bytes=100)
     assert equal(load(tmp_path / "m", max_bytes=len(data)), loads(data))
+
+
+def test_a_key_that_stands_twice_is_refused() -> None:
+    data = dumps(Ensemble(PerceptronBank(3)))
+
+    def doubled(header: Any) -> None:
+        about = header["__metadata__"]
+        about["model"] = '{"kind": "OSBoost", ' + about["model"].removeprefix("{")
+
+    with pytest.raises(ModelFileError, match="a key that stands twice"):
+        loads(edited(data, doubled))
 
 
 def test_a_file_cannot_name_what_is_not_ours() -> None:
@@ -168,6 +180,24 @@ def test_boosters_states_that_would_mislead_a_kernel_are_refused() -> None:
         arrays[f"state.{name}"].reshape(-1)[0] = value
         with pytest.raises(ModelFileError):
             loads(_file.pack(description, arrays))
+
+
+def test_boosters_that_name_a_feature_twice_are_refused() -> None:
+    model = OzaBoost("naive_bayes", 3).start(D, rng=0)
+    description, arrays = _file.unpack(dumps(model))
+    arrays["state.order"][0, 0] = arrays["state.order"][0, 1]
+    with pytest.raises(ModelFileError, match="order"):
+        loads(_file.pack(description, arrays))
+
+
+def test_a_stream_beyond_its_horizon_is_refused() -> None:
+    model = Ensemble(PerceptronBank(3), SAG(horizon=40)).start(D, rng=0)
+    model.decide_then_learn(*rows(40))
+    description, arrays = _file.unpack(dumps(model))
+    assert equal(loads(_file.pack(description, arrays)), model)
+    arrays["state.fields"][3] = 41
+    with pytest.raises(ModelFileError, match="within the horizon"):
+        loads(_file.pack(description, arrays))
 
 
 KILLED = """
