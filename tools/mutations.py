@@ -22,7 +22,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PARTS = ("src", "tests", "benchmarks", "pyproject.toml")
 PACKAGE = Path("src", "bayesvote")
-LONGEST = 900  # seconds; an edit that makes a loop endless is caught, too
+LONGEST = 900  # seconds for an edit, which may make a loop endless
 PASSED, FAILED = 0, 1  # exit codes of pytest; others mean that no test was run
 
 
@@ -48,8 +48,8 @@ class Copy:
             else:
                 shutil.copy2(ROOT / part, self.root / part)
 
-    def test(self, tests: Sequence[str], cache: Path) -> int:
-        """Run tests in the copy until one fails; return pytest's exit code."""
+    def test(self, tests: Sequence[str], cache: Path, longest: float | None = None) -> int:
+        """Run tests in the copy until one fails; return pytest's exit code, FAILED if it crashed or took too long."""
         environment = os.environ | {
             "PYTHONPATH": str(self.root / "src"),  # before an installed package
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -58,13 +58,13 @@ class Copy:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "-rN", *tests]
         try:
             done = subprocess.run(
-                command, cwd=self.root, env=environment, timeout=LONGEST, capture_output=True, text=True, check=False
+                command, cwd=self.root, env=environment, timeout=longest, capture_output=True, text=True, check=False
             )
         except subprocess.TimeoutExpired:
             return FAILED
-        if done.returncode not in (PASSED, FAILED):
+        if done.returncode > FAILED or (done.returncode != PASSED and longest is None):
             print(done.stdout[-3000:], done.stderr[-3000:], sep="\n")
-        return done.returncode
+        return FAILED if done.returncode < 0 else done.returncode
 
     def mutated(self, mutation: Mutation) -> int:
         """Test an edit and take it back."""
@@ -73,7 +73,7 @@ class Copy:
         path.write_text(before.replace(mutation.old, mutation.new), encoding="utf-8")
         try:
             with tempfile.TemporaryDirectory(dir=self.root.parent) as folder:
-                return self.test(mutation.tests, self._cache_for(mutation, Path(folder)))
+                return self.test(mutation.tests, self._cache_for(mutation, Path(folder)), LONGEST)
         finally:
             path.write_text(before, encoding="utf-8")
             os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))

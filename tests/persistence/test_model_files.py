@@ -22,6 +22,7 @@ from bayesvote import (
     Union,
     Voting,
 )
+from bayesvote.estimators import OSBoostClassifier
 from bayesvote.persistence import ModelFileError, _file, dumps, load, loads, save
 from persistence.samples import D, described, edited, equal, rows
 
@@ -180,6 +181,20 @@ def test_boosters_states_that_would_mislead_a_kernel_are_refused() -> None:
         arrays[f"state.{name}"].reshape(-1)[0] = value
         with pytest.raises(ModelFileError):
             loads(_file.pack(description, arrays))
+
+
+def test_an_array_that_belongs_to_nothing_is_refused() -> None:
+    description, arrays = _file.unpack(dumps(Ensemble(PerceptronBank(3)).start(D, rng=0)))
+    with pytest.raises(ModelFileError, match="the array spare, which belongs to nothing"):
+        loads(_file.pack(description, arrays | {"spare": np.zeros(3)}))
+
+
+def test_classes_that_are_not_in_order_are_refused() -> None:
+    X, y = rows(20)
+    data = dumps(OSBoostClassifier(n_members=3, random_state=0).fit(np.nan_to_num(X), y))
+    assert loads(data).classes_.tolist() == [0, 1]
+    with pytest.raises(ModelFileError, match="classes_ or n_features_in_"):
+        loads(described(data, lambda model: model["fitted"]["classes_"].update(array=[1, 0])))
 
 
 def test_boosters_that_name_a_feature_twice_are_refused() -> None:
