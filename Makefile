@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test check format bench accuracy peers wheel test-wheel clean
+.PHONY: help demo reproduce test mutations check format bench accuracy peers wheel test-wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ reproduce: .venv/ready  ## all tables and figures, on all data sets at hand
 
 test: check  ## check, then every test and doctest
 	$(BIN)/pytest --numprocesses auto --dist loadfile
+
+mutations: .venv/ready  ## wrong edits that the tests must catch, over an hour; ARGS="evaluate/ ensemble.py" for some
+	$(BIN)/python tools/mutations.py $(ARGS)
 
 check: .venv/ready  ## lint, format, types, import layers
 	$(BIN)/ruff check .

@@ -119,6 +119,12 @@ def test_merge_and_unlearn_are_exact_over_frozen_members() -> None:
         assert a.weights() == pytest.approx(whole.weights(), rel=1e-12)
         a.unlearn(X[70:], y[70:])
         assert a.weights() == pytest.approx(half, rel=1e-12)
+        w = np.random.default_rng(0).gamma(1.0, size=130)
+        b.decide_then_learn(X[70:], y[70:], w)
+        b.unlearn(X[70:], y[70:], w)
+        a.decide_then_learn(X[70:], y[70:])
+        a.unlearn(X[:70], y[:70])
+        assert b.weights() == pytest.approx(a.weights(), rel=1e-12)
 
 
 def test_refusals_change_nothing() -> None:
@@ -184,6 +190,8 @@ def test_misuse_gets_the_error_sentence() -> None:
         frozen(SGD()).unlearn(X, y)
     with pytest.raises(ValueError, match="same weighter and loss"):
         frozen(GammaRate()).merge(frozen(GammaRate(theta=0.2)))
+    with pytest.raises(ValueError, match="same weighter and loss"):
+        frozen(GammaRate()).merge(frozen(GammaRate(), "hinge"))
     others = Ensemble(Frozen(PerceptronBank(n_members=7, averaged=True).start(6, rng=2)), GammaRate()).start(6)
     with pytest.raises(ValueError, match="same members"):
         frozen(GammaRate()).merge(others)

@@ -184,6 +184,15 @@ def test_bad_lines(tmp_path: Path, format: str, line: str, reason: str, chunk_si
     assert [report.split(":")[0] for report in rows.reports] == ["line 3", "line 5"]
 
 
+def test_values_of_a_bad_line_do_not_reach_the_next_one(tmp_path: Path) -> None:
+    # A missing value and one of many digits, which are read apart from the others, on a line that turns out bad.
+    content = b"1 1:1 2:2\n1 1:nan 2:0.12345678901234567890 1:3\n0 1:5 2:6\n"
+    X, y, lines = gather(stream(save(tmp_path, "x.svm", content), n_features=2, bad_lines="skip"))
+    assert X.tolist() == [[1, 2], [5, 6]]
+    assert list(y) == [1, 0]
+    assert lines == [1, 3]
+
+
 def test_reports_are_bounded(tmp_path: Path) -> None:
     rows = stream(save(tmp_path, "x.svm", b"1 1:1\n" + b"nonsense here\n" * 1000), bad_lines="skip")
     assert gather(rows)[2] == [1]

@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
 from bayesvote._checks import Array
-from bayesvote.boosting import OSBoost
+from bayesvote.boosting import OGBoost, OSBoost
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import (
     BayesianEnsembleClassifier,
@@ -101,6 +101,10 @@ def test_the_classifier_is_the_ensemble_and_the_booster() -> None:
     booster = OSBoost("naive_bayes", 3, gamma=0.2, variant="convex").start(64, 10, rng=7)
     booster.decide_then_learn(X[:500], labels[:500])
     np.testing.assert_array_equal(boosted.predict(X), 10 * decided(booster.decide(X)))
+    pooled = OGBoostClassifier("perceptron", 3, pool=4, random_state=7).fit(X[:500], y[:500])
+    pools = OGBoost("perceptron", 3, pool=4).start(64, 10, rng=7)
+    pools.decide_then_learn(X[:500], labels[:500])
+    np.testing.assert_array_equal(pooled.predict(X), 10 * decided(pools.decide(X)))
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)

@@ -12,9 +12,11 @@ from bayesvote.datasets.loading import scale
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier, OGBoostClassifier
 from bayesvote.estimators._calibration import Calibration
-from bayesvote.members import PerceptronBank
+from bayesvote.members import PerceptronBank, pretrain
 from bayesvote.model import agreeing, decided, from_log_losses, from_log_odds, from_losses, from_margins
 from bayesvote.weighting import JointGaussian
+
+HALF, REST = slice(50, 150), slice(150, None)  # of the rows of heart
 
 
 @given(
@@ -34,6 +36,13 @@ def test_probabilities_agree_with_the_decision(seed: int, n_classes: int, scale_
             assert found.min() > 0
             np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-14)
             np.testing.assert_array_equal(found.argmax(axis=1), decided(losses))
+
+
+def test_log_losses_give_the_geometric_mean_of_the_members() -> None:
+    chances = np.random.default_rng(0).dirichlet(np.ones(3), size=(20, 7))  # by row, member and label
+    means = np.exp(np.log(chances).mean(axis=1))
+    found = from_log_losses(-np.log(chances).sum(axis=1), n_members=7)
+    np.testing.assert_allclose(found, means / means.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
 def sure_of_itself(n: int, n_classes: int, rng: np.random.Generator) -> tuple[Array, Array, Labels]:
@@ -70,6 +79,46 @@ def test_calibration_of_weighted_and_of_parted_rows() -> None:
     for other in (parts, kept):
         np.testing.assert_array_equal(whole.mean, other.mean)
         np.testing.assert_array_equal(whole.information, other.information)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_calibration_is_a_newton_step_per_row(n_classes: int) -> None:
+    given_out, losses, y = sure_of_itself(300, n_classes, np.random.default_rng(0))
+    w, forgetting = np.random.default_rng(1).gamma(1.0, 2.0, 300), 0.98
+    calibration = Calibration.start()
+    before = calibration.learn(given_out, losses, y, w, forgetting)
+
+    mean, information = np.array([1.0, 0.0]), np.zeros((2, 2))
+    for t in range(300):
+        np.testing.assert_allclose(before[t], mean, rtol=1e-9, atol=1e-12)
+        decision = np.arange(n_classes) == losses[t].argmin()
+        # What a and b multiply, a row per label; softmax(features @ (a, b)) are the probabilities.
+        features = np.stack((np.log(np.maximum(given_out[t], 0.02 / n_classes)), decision), axis=1)
+        p = np.exp(features @ mean) / np.exp(features @ mean).sum()
+        off = features - p @ features
+        information = forgetting * information + w[t] * (off.T * p) @ off
+        mean = np.maximum(mean + np.linalg.solve(information + np.eye(2), w[t] * off[y[t]]), 0.0)
+    np.testing.assert_allclose(calibration.mean, mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.triu(calibration.information), np.triu(information), rtol=1e-9)
+
+
+def test_fitting_again_forgets_the_calibration() -> None:
+    data = load_dataset("heart")
+    X = np.asarray(scale(data.X))
+    model = BayesianEnsembleClassifier("perceptron", 9, calibrated=True, random_state=3).fit(X, data.y)
+    once = model.calibration_.mean.copy()
+    assert not np.array_equal(once, Calibration.start().mean)
+    np.testing.assert_array_equal(model.fit(X, data.y).calibration_.mean, once)
+
+
+def test_merged_classifiers_merge_their_calibrations() -> None:
+    data = load_dataset("heart")
+    X, y = np.asarray(scale(data.X)), data.y
+    bank = pretrain(PerceptronBank(9).start(13, rng=0), X[:50], y[:50])
+    first, second = (BayesianEnsembleClassifier(bank, calibrated=True).fit(X[at], y[at]) for at in (HALF, REST))
+    expected = first.calibration_.merged(second.calibration_)
+    assert not np.array_equal(expected.mean, first.calibration_.mean)
+    np.testing.assert_array_equal(first.merge(second).calibration_.mean, expected.mean)
 
 
 def test_calibration_forgets() -> None:

@@ -120,6 +120,11 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch, n_classes: int, 
         results.append((bank.scores_then_learn(X, y, w), bank.scores(X), bank))
         for t in (0, 63, 64, 1249, 1250, 2499):
             np.testing.assert_array_equal(bank.scores(X[t : t + 1])[0], results[-1][1][t])
+    # Chunks too small to be shared out go another way through the kernels.
+    bank = PerceptronBank(n_members=37, averaged=averaged).start(23, n_classes, rng=0)
+    parts = [slice(at, at + 100) for at in range(0, len(X), 100)]
+    learned = np.concatenate([bank.scores_then_learn(X[part], y[part], w[part]) for part in parts])
+    results.append((learned, np.concatenate([bank.scores(X[part]) for part in parts]), bank))
     for learned, scored, bank in results[1:]:
         np.testing.assert_array_equal(learned, results[0][0])
         np.testing.assert_array_equal(scored, results[0][1])

@@ -6,7 +6,7 @@ from bayesvote.members.subsets import random_subsets
 
 @pytest.mark.parametrize(
     ("max_features", "size"),
-    [(None, 10), (3, 3), (1, 1), (10, 10), (0.5, 5), (1.0, 10), (0.01, 1), (0.34, 3), (np.int64(4), 4)],
+    [(None, 10), (3, 3), (1, 1), (10, 10), (0.5, 5), (1.0, 10), (0.01, 1), (0.34, 3), (0.36, 4), (np.int64(4), 4)],
 )
 def test_every_member_sees_so_many_features(max_features: float | None, size: int) -> None:
     mask = random_subsets(10, 50, max_features, rng=0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bayesvote import (
+    SAG,
     Ensemble,
     FernBank,
     JointGaussian,
@@ -21,6 +22,7 @@ from bayesvote import (
     Union,
     Voting,
 )
+from bayesvote.estimators import OSBoostClassifier
 from bayesvote.persistence import ModelFileError, _file, dumps, load, loads, save
 from persistence.samples import D, described, edited, equal, rows
 
@@ -79,6 +81,17 @@ def test_bad_files_are_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="at most max_bytes=100 bytes"):
         load(tmp_path / "m", max_bytes=100)
     assert equal(load(tmp_path / "m", max_bytes=len(data)), loads(data))
+
+
+def test_a_key_that_occurs_twice_is_refused() -> None:
+    data = dumps(Ensemble(PerceptronBank(3)))
+
+    def doubled(header: Any) -> None:
+        about = header["__metadata__"]
+        about["model"] = '{"kind": "OSBoost", ' + about["model"].removeprefix("{")
+
+    with pytest.raises(ModelFileError, match="a key that occurs twice"):
+        loads(edited(data, doubled))
 
 
 def test_a_file_cannot_name_what_is_not_ours() -> None:
@@ -170,6 +183,38 @@ def test_boosters_states_that_would_mislead_a_kernel_are_refused() -> None:
         arrays[f"state.{name}"].reshape(-1)[0] = value
         with pytest.raises(ModelFileError):
             loads(_file.pack(description, arrays))
+
+
+def test_an_array_that_belongs_to_nothing_is_refused() -> None:
+    _, description, arrays = _file.unpack(dumps(Ensemble(PerceptronBank(3)).start(D, rng=0)))
+    with pytest.raises(ModelFileError, match="the array spare, which belongs to nothing"):
+        loads(_file.pack(description, arrays | {"spare": np.zeros(3)}))
+
+
+def test_classes_that_are_not_in_order_are_refused() -> None:
+    X, y = rows(20)
+    data = dumps(OSBoostClassifier(n_members=3, random_state=0).fit(np.nan_to_num(X), y))
+    assert loads(data).classes_.tolist() == [0, 1]
+    with pytest.raises(ModelFileError, match="classes_ or n_features_in_"):
+        loads(described(data, lambda model: model["learned"]["facts"]["classes_"].update(array=[1, 0])))
+
+
+def test_boosters_that_name_a_feature_twice_are_refused() -> None:
+    model = OzaBoost("naive_bayes", 3).start(D, rng=0)
+    _, description, arrays = _file.unpack(dumps(model))
+    arrays["state.order"][0, 0] = arrays["state.order"][0, 1]
+    with pytest.raises(ModelFileError, match="order"):
+        loads(_file.pack(description, arrays))
+
+
+def test_a_stream_beyond_its_horizon_is_refused() -> None:
+    model = Ensemble(PerceptronBank(3), SAG(horizon=40)).start(D, rng=0)
+    model.decide_then_learn(*rows(40))
+    _, description, arrays = _file.unpack(dumps(model))
+    assert equal(loads(_file.pack(description, arrays)), model)
+    arrays["state.fields"][3] = 41
+    with pytest.raises(ModelFileError, match="within the horizon"):
+        loads(_file.pack(description, arrays))
 
 
 KILLED = """
