@@ -33,6 +33,7 @@ reproduce: .venv/ready  ## all tables and figures, on all data sets at hand
 	$(BIN)/bayesvote reproduce --folder reproduced --report reproduced/paper.html
 
 test: check  ## check, then every test and doctest
+	@$(BIN)/python -c 'import bayesvote'  # rebuilds changed kernels, once for all workers
 	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 mutations: .venv/ready  ## wrong edits that the tests must catch, over an hour; ARGS="evaluate/ ensemble.py" for some
