@@ -1,6 +1,5 @@
 """What the river classifiers share: names of features to columns, labels to class indices, rows to the model."""
 
-import inspect
 import json
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, labels, weights
 from bayesvote._input import as_rows
-from bayesvote._named import initializer, keyword_only
 from bayesvote._parts import Learned, Part
+from bayesvote.adapters._wrapped import parameters_of, wrap
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.model import Model, decided
 
@@ -71,11 +70,7 @@ class Online(base.MiniBatchClassifier, Part):
 
     def __init_subclass__(cls, estimator: type[OnlineClassifier[Any]], **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.estimator = estimator
-        given = inspect.signature(estimator).parameters.values()
-        own = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in given if one.name != "random_state"]
-        more = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in keyword_only(classes=None, seed=None)]
-        type.__setattr__(cls, "__init__", initializer([*own, *more], cls._begin))
+        wrap(cls, estimator, cls._begin, classes=None, seed=None)
 
     def _begin(self) -> None:
         self._shell: OnlineClassifier[Any] | None = None
@@ -146,7 +141,7 @@ class Online(base.MiniBatchClassifier, Part):
 
     def parameters(self) -> dict[str, Any]:
         """Everything that the constructor takes."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return parameters_of(self)
 
     def learned(self) -> Learned | None:
         """The estimator, names and labels, and the rows that a new label would be learned with."""

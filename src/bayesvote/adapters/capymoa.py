@@ -4,7 +4,6 @@ The features and classes are those of the schema. A missing value, NaN, makes th
 feature is taken for the number of its value, so encode one of more than two values first.
 """
 
-import inspect
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from bayesvote import estimators
 from bayesvote._checks import Array
-from bayesvote._named import initializer, keyword_only
 from bayesvote._parts import Learned, Part
+from bayesvote.adapters._wrapped import parameters_of, wrap
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.model import Model, decided
 
@@ -49,12 +48,7 @@ class Online(Classifier, Part):
 
     def __init_subclass__(cls, estimator: type[OnlineClassifier[Any]], **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.estimator = estimator
-        given = inspect.signature(estimator).parameters.values()
-        first = inspect.Parameter("schema", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        own = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in given if one.name != "random_state"]
-        seed = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in keyword_only(random_seed=1)]
-        type.__setattr__(cls, "__init__", initializer([first, *own, *seed], cls._begin))
+        wrap(cls, estimator, cls._begin, "schema", random_seed=1)
 
     def _begin(self) -> None:
         Classifier.__init__(self, self.schema, self.random_seed)
@@ -84,7 +78,7 @@ class Online(Classifier, Part):
 
     def parameters(self) -> dict[str, Any]:
         """Everything that the constructor takes; of the schema, which a file cannot hold, only the place is saved."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return parameters_of(self)
 
     def learned(self) -> Learned | None:
         """The estimator."""
@@ -157,16 +151,4 @@ class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
 
 
 # The classes, by their names in model files.
-CLASSIFIERS = {
-    kind.__name__: kind
-    for kind in (BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier)
-}
-
-__all__ = [
-    "CLASSIFIERS",
-    "BayesianEnsembleClassifier",
-    "OGBoostClassifier",
-    "OSBoostClassifier",
-    "OzaBoostClassifier",
-    "batched",
-]
+CLASSIFIERS = {kind.__name__: kind for kind in Online.__subclasses__()}

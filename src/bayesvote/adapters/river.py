@@ -42,15 +42,4 @@ class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
 
 
 # The classes, by their names in model files.
-CLASSIFIERS = {
-    kind.__name__: kind
-    for kind in (BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier)
-}
-
-__all__ = [
-    "CLASSIFIERS",
-    "BayesianEnsembleClassifier",
-    "OGBoostClassifier",
-    "OSBoostClassifier",
-    "OzaBoostClassifier",
-]
+CLASSIFIERS = {kind.__name__: kind for kind in Online.__subclasses__()}

@@ -39,10 +39,8 @@ class OSBoost(Booster):
 
     Parameters
     ----------
-    member : {"perceptron", "naive_bayes"}
-        The kind of the members.
-    n_members : int
-        How many there are.
+    member, n_members
+        Kind and number of the members: "perceptron" or "naive_bayes".
     gamma : float
         The edge that the members are supposed to have, in (0, 1).
     variant : {"uniform", "expert", "convex"}

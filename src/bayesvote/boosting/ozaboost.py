@@ -27,10 +27,8 @@ class OzaBoost(Booster):
 
     Parameters
     ----------
-    member : {"perceptron", "naive_bayes"}
-        The kind of the members.
-    n_members : int
-        How many there are.
+    member, n_members
+        Kind and number of the members: "perceptron" or "naive_bayes".
 
     Examples
     --------

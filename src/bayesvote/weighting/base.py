@@ -145,6 +145,26 @@ class Weighter(Versioned[S], Part):
         )
 
 
+class LinearRule:
+    """Rule (12): the loss of a label is the weighted sum of the members' losses, times a factor."""
+
+    @property
+    def _scale(self) -> float:
+        return 1.0
+
+    def terms(self, weights: Array, G: Array) -> Array:
+        """Members' parts of (8) that depend on the label."""
+        return self._scale * weights * G
+
+    def losses_at(self, weights: Array, G: Array) -> Array:
+        """Both sides of rule (12)."""
+        from bayesvote.weighting._sum_kernels import dots
+
+        out = np.empty(G.shape[:2])
+        dots(self._scale * weights, G, out)
+        return out
+
+
 def copied(state: S) -> S:
     """State of the same arrays, copied."""
     copy: S = type(state)(*(array.copy() for array in state))

@@ -10,7 +10,7 @@ from bayesvote import _checks
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import all_finite, require
 from bayesvote.losses import LossScale
-from bayesvote.weighting.base import Weighter
+from bayesvote.weighting.base import LinearRule, Weighter
 
 
 class FieldState(NamedTuple):
@@ -19,15 +19,11 @@ class FieldState(NamedTuple):
     fields: Array
 
 
-class _Linear(Weighter[FieldState]):
+class _Linear(LinearRule, Weighter[FieldState]):
     """Weights that vote by rule (12)."""
 
     loss_scale = LossScale.SHARE
     _start: ClassVar[tuple[float, ...]]  # first value of every field
-
-    @property
-    def _scale(self) -> float:
-        return 1.0
 
     def init(self, n_members: int) -> FieldState:
         """State before any sample."""
@@ -41,18 +37,6 @@ class _Linear(Weighter[FieldState]):
     def mean(self, state: FieldState) -> Array:
         """Weights of the members."""
         return np.asarray(state.fields[0].copy())
-
-    def terms(self, weights: Array, G: Array) -> Array:
-        """Members' parts of (8) that depend on the label."""
-        return self._scale * weights * G
-
-    def losses_at(self, weights: Array, G: Array) -> Array:
-        """Both sides of rule (12)."""
-        from bayesvote.weighting._sum_kernels import dots
-
-        out = np.empty(G.shape[:2])
-        dots(self._scale * weights, G, out)
-        return out
 
 
 @dataclass(frozen=True)
@@ -132,7 +116,23 @@ class _Gradient(_Linear):
 
 
 @dataclass(frozen=True)
-class SGD(_Gradient):
+class _Stepped(_Gradient):
+    """Steps whose length does not depend on the stream's."""
+
+    step: float = 1.0
+    theta: float = 0.1
+
+    def __post_init__(self) -> None:
+        _checks.positive(self.who, "step", self.step)
+        _checks.positive(self.who, "theta", self.theta)
+
+    @property
+    def _size(self) -> float:
+        return self.step
+
+
+@dataclass(frozen=True)
+class SGD(_Stepped):
     r"""Stochastic gradient descent (14) with the step :math:`\gamma/t`.
 
     Parameters
@@ -150,42 +150,20 @@ class SGD(_Gradient):
     array([2.22625628, 2.1367801 ])
     """
 
-    step: float = 1.0
-    theta: float = 0.1
-
     _start: ClassVar[tuple[float, ...]] = (1.0, 0.0)
     _kind: ClassVar[int] = 0
 
-    def __post_init__(self) -> None:
-        _checks.positive("SGD", "step", self.step)
-        _checks.positive("SGD", "theta", self.theta)
-
-    @property
-    def _size(self) -> float:
-        return self.step
-
 
 @dataclass(frozen=True)
-class AveragedSGD(_Gradient):
+class AveragedSGD(_Stepped):
     r"""Polyak-Juditsky averaging: the mean of the iterates of SGD with the longer steps :math:`\gamma t^{-3/4}`.
 
     Any power between 1/2 and 1 gives the asymptotic variance (15) of the posterior mean; how many samples that takes
     depends on gamma.
     """
 
-    step: float = 1.0
-    theta: float = 0.1
-
     _start: ClassVar[tuple[float, ...]] = (1.0, 0.0, 1.0)
     _kind: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        _checks.positive("AveragedSGD", "step", self.step)
-        _checks.positive("AveragedSGD", "theta", self.theta)
-
-    @property
-    def _size(self) -> float:
-        return self.step
 
     def mean(self, state: FieldState) -> Array:
         """Averaged weights."""

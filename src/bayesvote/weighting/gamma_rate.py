@@ -8,13 +8,13 @@ from bayesvote import _checks
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import require
 from bayesvote.losses import Loss, LossScale, kernel
-from bayesvote.weighting.base import Additive, SumState
+from bayesvote.weighting.base import Additive, LinearRule, SumState
 
 _NO_SCORES = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
-class GammaRate(Additive):
+class GammaRate(LinearRule, Additive):
     r"""Gamma posterior over rates, in closed form (Algorithm 2).
 
     The ensemble loss is (8), :math:`\theta \sum_i \lambda_i g_i - \sum_i \log \lambda_i`; read as a likelihood (9)
@@ -81,17 +81,9 @@ class GammaRate(Additive):
         shape, rate = self._shape_rate(state)
         return rng.gamma(shape, 1 / rate, size=(size, len(shape)))
 
-    def terms(self, weights: Array, G: Array) -> Array:
-        """Members' parts of (8) that depend on the label."""
-        return self.theta * weights * G
-
-    def losses_at(self, weights: Array, G: Array) -> Array:
-        """Both sides of rule (12)."""
-        from bayesvote.weighting._sum_kernels import dots
-
-        out = np.empty(G.shape[:2])
-        dots(self.theta * weights, G, out)
-        return out
+    @property
+    def _scale(self) -> float:
+        return self.theta
 
     def advance(self, state: SumState, G: Array, y: Labels, w: Array) -> tuple[Array, SumState]:
         """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""

@@ -1,0 +1,30 @@
+"""How an adapter gets the parameters of the estimator that it wraps, all of them, written nowhere twice."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from bayesvote._named import initializer
+from bayesvote.estimators import OnlineClassifier
+
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def wrap(
+    adapter: Any, estimator: type[OnlineClassifier[Any]], begin: Callable[[Any], None], first: str = "", **more: Any
+) -> None:
+    """Let an adapter take what its estimator takes, but for random_state, with a parameter before and some behind.
+
+    ``begin`` does the rest of the construction.
+    """
+    own = [one.replace(kind=_EITHER) for one in inspect.signature(estimator).parameters.values()]
+    parameters = [inspect.Parameter(first, _EITHER, annotation=Any)] if first else []
+    parameters += [one for one in own if one.name != "random_state"]
+    parameters += [inspect.Parameter(name, _EITHER, default=value, annotation=Any) for name, value in more.items()]
+    adapter.estimator = estimator
+    type.__setattr__(adapter, "__init__", initializer(parameters, begin))
+
+
+def parameters_of(adapter: Any) -> dict[str, Any]:
+    """What the constructor of an adapter was given."""
+    return {name: getattr(adapter, name) for name in inspect.signature(type(adapter)).parameters}
