@@ -20,7 +20,7 @@ def render(report: Report) -> str:
     >>> "<h1>First &amp; last</h1>" in page, "<p>1 &lt; 2</p>" in page
     (True, True)
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     numbers = count(1)
@@ -34,7 +34,7 @@ def render(report: Report) -> str:
         return {"picture": Markup(draw(chart, prefix)), "keys": keys}
 
     pages = Environment(
-        loader=PackageLoader("bayesvote", "report"),
+        loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
