@@ -9,6 +9,10 @@
 
 #include "_lanes.h"
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 /* Put start + x W into out for `vectors` vectors of columns, by n values and the rows of W they go with. */
 #define PRODUCT_TILE(vectors)                                                                                         \
     static inline void product_##vectors(const double *values, const int32_t *columns, ptrdiff_t n, const double *W,  \
@@ -95,23 +99,17 @@ static inline void sum_block(const int32_t *columns, ptrdiff_t n, const double *
     }
 }
 
-/* As many bytes, each 0 or 1, as a vector has numbers, as a mask: all of them to each number, then a bit of its own. */
+/* As many bytes, each 0 or 1, as a vector has numbers, as a mask. */
 static inline vector_mask mask_of(const uint8_t *uses) {
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#ifdef __AVX2__
+    int32_t all;
+    __builtin_memcpy(&all, uses, sizeof all);
+    return -(vector_mask)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(all));
+#else
     vector_mask mask;
     for (int k = 0; k < IN_VECTOR; k++)
         mask[k] = -(int64_t)uses[k];
     return mask;
-#else
-#if IN_VECTOR == 4
-    uint32_t all;
-    const vector_mask own = {1, 1 << 8, 1 << 16, 1 << 24};
-#else
-    uint16_t all;
-    const vector_mask own = {1, 1 << 8};
-#endif
-    __builtin_memcpy(&all, uses, sizeof all);
-    return (own & (int64_t)all) == own;
 #endif
 }
 

@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from bayesvote._arrays cimport (
+    aligned,
     contiguous,
     dim,
     doubles,
@@ -266,10 +267,10 @@ def run_some(rows, values, y, weight, state, Py_ssize_t lo, Py_ssize_t hi, out):
     part.n_scores = n
     part.width = (n + 7) // 8 * 8  # whole vectors
     part.own = bank.own + lo // per * bank.n_own
-    copy = zeros((2 * d + 3) * part.width + d * part.width // 8)
+    copy = zeros((2 * d + 3) * part.width + d * part.width // 8 + 8)
     scratch = room(4 * part.width + 1)
     cdef double *scratch_ = own_doubles(scratch)
-    part.W = own_doubles(copy)
+    part.W = aligned(own_doubles(copy))
     part.bias = part.W + d * part.width
     part.bias_past = part.bias + part.width
     part.age = part.bias_past + part.width
@@ -318,8 +319,8 @@ def score_dense(values, state, Py_ssize_t first, Py_ssize_t last, out):
     cdef Py_ssize_t n_weights = bank.n_scores * bank.n_own
     cdef const double *values_ = doubles(values)
     cdef double *out_ = own_doubles(out)
-    scratch = zeros((d + 3) * _BLOCK + (2 if averaged else 1) * n_weights)
-    cdef double *X = own_doubles(scratch)
+    scratch = zeros((d + 3) * _BLOCK + (2 if averaged else 1) * n_weights + 8)
+    cdef double *X = aligned(own_doubles(scratch))
     cdef double *start = X + d * _BLOCK
     cdef double *plain = start + _BLOCK
     cdef double *past = plain + _BLOCK
