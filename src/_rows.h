@@ -9,6 +9,10 @@
 
 #include "_lanes.h"
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 /* Put start + x W into out for `vectors` vectors of columns, by n values and the rows of W they go with. */
 #define PRODUCT_TILE(vectors)                                                                                         \
     static inline void product_##vectors(const double *values, const int32_t *columns, ptrdiff_t n, const double *W,  \
@@ -23,37 +27,46 @@
         _Pragma("GCC unroll 16") for (int k = 0; k < vectors; k++) store(out + k * IN_VECTOR, s[k]);                  \
     }
 
-PRODUCT_TILE(8)
-PRODUCT_TILE(2)
 PRODUCT_TILE(1)
+PRODUCT_TILE(2)
+PRODUCT_TILE(3)
+PRODUCT_TILE(4)
+PRODUCT_TILE(5)
+PRODUCT_TILE(6)
+PRODUCT_TILE(7)
+PRODUCT_TILE(8)
 
 #define TILE (8 * IN_VECTOR)
-#define SMALL_TILE (2 * IN_VECTOR)
 
-/* Put start + x W into out. The last tile is moved back to end with the row, and does some columns again. */
+/* Put start + x W into out, by tiles of at most eight vectors, as equal as can be. The last one is moved back to end with
+ * the row, and does some columns again. */
 static inline void product(const double *values, const int32_t *columns, ptrdiff_t n, const double *W, ptrdiff_t width,
                            const double *start, double *out) {
-    if (width >= TILE) {
-        for (ptrdiff_t c = 0; c < width; c += TILE) {
-            ptrdiff_t at = c < width - TILE ? c : width - TILE;
-            product_8(values, columns, n, W + at, width, start + at, out + at);
-        }
-    } else if (width >= SMALL_TILE) {
-        for (ptrdiff_t c = 0; c < width; c += SMALL_TILE) {
-            ptrdiff_t at = c < width - SMALL_TILE ? c : width - SMALL_TILE;
-            product_2(values, columns, n, W + at, width, start + at, out + at);
-        }
-    } else if (width >= IN_VECTOR) {
-        for (ptrdiff_t c = 0; c < width; c += IN_VECTOR) {
-            ptrdiff_t at = c < width - IN_VECTOR ? c : width - IN_VECTOR;
-            product_1(values, columns, n, W + at, width, start + at, out + at);
-        }
-    } else {
+    const ptrdiff_t tiles = (width + TILE - 1) / TILE;
+    if (width < IN_VECTOR) {
         for (ptrdiff_t c = 0; c < width; c++) {
             double s = start[c];
             for (ptrdiff_t p = 0; p < n; p++)
                 s += values[p] * W[(ptrdiff_t)columns[p] * width + c];
             out[c] = s;
+        }
+        return;
+    }
+    ptrdiff_t vectors = (width + tiles * IN_VECTOR - 1) / (tiles * IN_VECTOR);
+    if (vectors * IN_VECTOR > width)
+        vectors = width / IN_VECTOR;
+    const ptrdiff_t step = vectors * IN_VECTOR;
+    for (ptrdiff_t c = 0; c < width; c += step) {
+        const ptrdiff_t at = c < width - step ? c : width - step;
+        switch (vectors) {
+        case 1: product_1(values, columns, n, W + at, width, start + at, out + at); break;
+        case 2: product_2(values, columns, n, W + at, width, start + at, out + at); break;
+        case 3: product_3(values, columns, n, W + at, width, start + at, out + at); break;
+        case 4: product_4(values, columns, n, W + at, width, start + at, out + at); break;
+        case 5: product_5(values, columns, n, W + at, width, start + at, out + at); break;
+        case 6: product_6(values, columns, n, W + at, width, start + at, out + at); break;
+        case 7: product_7(values, columns, n, W + at, width, start + at, out + at); break;
+        default: product_8(values, columns, n, W + at, width, start + at, out + at); break;
         }
     }
 }
@@ -86,23 +99,17 @@ static inline void sum_block(const int32_t *columns, ptrdiff_t n, const double *
     }
 }
 
-/* As many bytes, each 0 or 1, as a vector has numbers, as a mask: all of them to each number, then a bit of its own. */
+/* As many bytes, each 0 or 1, as a vector has numbers, as a mask. */
 static inline vector_mask mask_of(const uint8_t *uses) {
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#ifdef __AVX2__
+    int32_t all;
+    __builtin_memcpy(&all, uses, sizeof all);
+    return -(vector_mask)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(all));
+#else
     vector_mask mask;
     for (int k = 0; k < IN_VECTOR; k++)
         mask[k] = -(int64_t)uses[k];
     return mask;
-#else
-#if IN_VECTOR == 4
-    uint32_t all;
-    const vector_mask own = {1, 1 << 8, 1 << 16, 1 << 24};
-#else
-    uint16_t all;
-    const vector_mask own = {1, 1 << 8};
-#endif
-    __builtin_memcpy(&all, uses, sizeof all);
-    return (own & (int64_t)all) == own;
 #endif
 }
 

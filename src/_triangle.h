@@ -16,7 +16,13 @@ static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, c
                                                        double *out, const int subtract, const int multiply) {
     ptrdiff_t i = 0;
     for (; i + 4 <= m; i += 4) {
-        vector sums[4][QUAD];
+        vector sums[4][QUAD], ui[4], xi[4];
+        for (int r = 0; r < 4; r++) {
+            if (subtract)
+                ui[r] = (vector){0.0} + u[i + r];
+            if (multiply)
+                xi[r] = (vector){0.0} + x[i + r];
+        }
         for (int r = 0; r < 4; r++)
             for (int k = 0; k < QUAD; k++)
                 sums[r][k] = (vector){0.0};
@@ -39,12 +45,12 @@ static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, c
                     double *place = A + (i + r) * m + at;
                     vector a = load(place);
                     if (subtract) {
-                        a -= u[i + r] * uj;
+                        a -= ui[r] * uj;
                         store(place, a);
                     }
                     if (multiply) {
                         sums[r][k] += a * xj;
-                        result += x[i + r] * a;
+                        result += xi[r] * a;
                     }
                 }
                 if (multiply && j < i)

@@ -22,7 +22,71 @@ cdef extern from *:
     /* A product of probabilities is raised by a power of two whenever it falls below its inverse. */
     #define RAISE 0x1p300
     #define LOG_RAISE 207.94415416798358 /* 300 log 2 */
+
+    /* The loops over the members that take the time. In C, to say that the arrays do not overlap. */
+
+    static inline void multiply_four(double *restrict product, ptrdiff_t m, const double *restrict stats,
+                                     const double *restrict none, const double *restrict inverse) {
+        for (ptrdiff_t i = 0; i < m; i++)
+            product[i] *= ((none[i] - stats[i] * inverse[i]) * (none[i] - stats[m + i] * inverse[i])) *
+                          ((none[i] - stats[2 * m + i] * inverse[i]) * (none[i] - stats[3 * m + i] * inverse[i]));
+    }
+
+    static inline void add_feature(double *restrict above, double *restrict below, ptrdiff_t m,
+                                   const double *restrict mean, const double *restrict square,
+                                   const double *restrict inverse, double x, double scale) {
+        for (ptrdiff_t i = 0; i < m; i++) {
+            const double deviation = x - mean[i];
+            const double variance = (square[i] * scale + VARIANCE_PRIOR) * inverse[i];
+            above[i] = above[i] * variance + deviation * deviation * scale * below[i];
+            below[i] *= variance;
+        }
+    }
+
+    static inline void multiply_value(double *restrict above, double *restrict below, ptrdiff_t m,
+                                      const double *restrict count, const double *restrict inverse, double base,
+                                      double slope) {
+        for (ptrdiff_t i = 0; i < m; i++) {
+            const double second = (count[i] + BINARY_PRIOR) * inverse[i];
+            above[i] *= base + slope * second;
+            below[i] *= 1.0 - second;
+        }
+    }
+
+    static inline void learn_feature(double *restrict mean, double *restrict square, ptrdiff_t m,
+                                     const double *restrict part, const double *restrict rest, double x) {
+        for (ptrdiff_t i = 0; i < m; i++) {
+            const double deviation = x - mean[i];
+            mean[i] += part[i] * deviation;
+            square[i] += rest[i] * deviation * deviation;
+        }
+    }
     """
+    void multiply_four(
+        double *product, Py_ssize_t m, const double *stats, const double *none, const double *inverse
+    ) noexcept nogil
+    void add_feature(
+        double *above,
+        double *below,
+        Py_ssize_t m,
+        const double *mean,
+        const double *square,
+        const double *inverse,
+        double x,
+        double scale,
+    ) noexcept nogil
+    void multiply_value(
+        double *above,
+        double *below,
+        Py_ssize_t m,
+        const double *count,
+        const double *inverse,
+        double base,
+        double slope,
+    ) noexcept nogil
+    void learn_feature(
+        double *mean, double *square, Py_ssize_t m, const double *part, const double *rest, double x
+    ) noexcept nogil
     const double VARIANCE_PRIOR
     const double BINARY_PRIOR
     const Py_ssize_t VARIANCES
@@ -136,10 +200,7 @@ cdef inline void usual_all(const State *state, Py_ssize_t c, const BayesWork *wo
         none[i] = 1.0 - BINARY_PRIOR * inverse[i]
     while p < fours:
         at = stats + p * m
-        for i in range(m):
-            product[i] *= (
-                (none[i] - at[i] * inverse[i]) * (none[i] - at[m + i] * inverse[i])
-            ) * ((none[i] - at[2 * m + i] * inverse[i]) * (none[i] - at[3 * m + i] * inverse[i]))
+        multiply_four(product, m, at, none, inverse)
         if (p - n_continuous) % 16 == 12:
             for i in range(m):
                 logs[i] -= LOG_RAISE if product[i] < 1.0 / RAISE else 0.0
@@ -193,13 +254,12 @@ cdef inline void weigh(const State *state, Py_ssize_t c, const BayesWork *work) 
     cdef const double *totals = state.totals + c * m
     cdef const double *usual = work.usual + 2 * c * m
     cdef const double *at
-    cdef const double *square
     cdef double *above = work.given + 2 * c * m
     cdef double *logs = above + m
     cdef double *below = work.buffer
     cdef double *inverse = work.buffer + m
     cdef double *spare = work.buffer + 2 * m
-    cdef double x, scale, deviation, variance, second, base, slope
+    cdef double x, scale, base, slope
     cdef Py_ssize_t n_continuous = state.n_continuous[0]
     cdef Py_ssize_t p, i, k
     for i in range(m):
@@ -210,13 +270,7 @@ cdef inline void weigh(const State *state, Py_ssize_t c, const BayesWork *work) 
     for p in range(n_continuous):
         x = work.facts[p]
         scale = work.facts[d + p]
-        at = means + p * m
-        square = squares + p * m
-        for i in range(m):
-            deviation = x - at[i]
-            variance = (square[i] * scale + VARIANCE_PRIOR) * inverse[i]
-            above[i] = above[i] * variance + deviation * deviation * scale * below[i]
-            below[i] *= variance
+        add_feature(above, below, m, means + p * m, squares + p * m, inverse, x, scale)
         if p % VARIANCES == VARIANCES - 1:
             for i in range(m):
                 spare[i] = below[i]
@@ -234,11 +288,7 @@ cdef inline void weigh(const State *state, Py_ssize_t c, const BayesWork *work) 
         p = work.unusual[1 + k]
         base = work.facts[d + p]
         slope = work.facts[2 * d + p]
-        at = means + p * m
-        for i in range(m):
-            second = (at[i] + BINARY_PRIOR) * inverse[i]
-            above[i] *= base + slope * second
-            below[i] *= 1.0 - second
+        multiply_value(above, below, m, means + p * m, inverse, base, slope)
         if k % VALUES == VALUES - 1:
             for i in range(m):
                 spare[i] = above[i] / below[i]
@@ -370,21 +420,12 @@ cdef inline void learn_continuous(
     cdef double *squares = means + d * m
     cdef double *part = work.buffer
     cdef double *rest = work.buffer + m
-    cdef double *mean
-    cdef double *square
-    cdef double x, deviation
     cdef Py_ssize_t p, i
     for i in range(m):
         part[i] = weight[i] / totals[i] if weight[i] > 0.0 else 0.0
         rest[i] = weight[i] * (1.0 - part[i])
     for p in range(state.n_continuous[0]):
-        x = work.facts[p]
-        mean = means + p * m
-        square = squares + p * m
-        for i in range(m):
-            deviation = x - mean[i]
-            mean[i] += part[i] * deviation
-            square[i] += rest[i] * deviation * deviation
+        learn_feature(means + p * m, squares + p * m, m, part, rest, work.facts[p])
 
 
 cdef inline void learn_binary(

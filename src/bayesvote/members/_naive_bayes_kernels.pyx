@@ -9,7 +9,7 @@ from libc.math cimport log
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, places, room, zeros
+from bayesvote._arrays cimport aligned, contiguous, dim, doubles, labels, own_doubles, places, room, zeros
 from bayesvote.members._perceptron_kernels cimport abstain, transpose
 
 cdef extern from "_logs.h" nogil:
@@ -416,8 +416,8 @@ def weigh(X, y, weight, state, double rows, double extra, Py_ssize_t lo, Py_ssiz
     cdef double *shown = own_doubles(state.values_seen)
     cdef double *prior_ = own_doubles(prior)
     cdef double *out_ = own_doubles(out)
-    scratch = room(hi - lo + needed(hi - lo + LANES, n_classes) + needed(LANES, n_classes))
-    cdef double *space = own_doubles(scratch)
+    scratch = room(hi - lo + needed(hi - lo + LANES, n_classes) + needed(LANES, n_classes) + 8)
+    cdef double *space = aligned(own_doubles(scratch))
     cdef Py_ssize_t t, k
     with nogil:
         if lo == 0:
@@ -446,8 +446,8 @@ def add_up(given, bint has_nan, prior, ratio, state, Py_ssize_t start, Py_ssize_
     cdef const int32_t *own = <const int32_t *> places(state.features)
     cdef const double *uses = doubles(state.mask)
     cdef double *out_ = own_doubles(out)
-    scratch = zeros(d * BLOCK + 2 * BLOCK + d)
-    cdef double *X = own_doubles(scratch)
+    scratch = zeros(d * BLOCK + 2 * BLOCK + d + 8)
+    cdef double *X = aligned(own_doubles(scratch))
     cdef double *first = X + d * BLOCK
     cdef double *total = first + BLOCK
     cdef int32_t *columns = <int32_t *> (total + BLOCK)

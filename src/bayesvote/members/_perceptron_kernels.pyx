@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from bayesvote._arrays cimport (
+    aligned,
     contiguous,
     dim,
     doubles,
@@ -49,6 +50,9 @@ cdef extern from "_rows.h" nogil:
     )
 
 cnp.import_array()
+
+cdef enum:
+    WORTH_VECTORS = 8  # so many weights by vectors take as long as one by itself, about
 
 # Rows taken together where none is learned, as many as the lanes of a product.
 BLOCK = _BLOCK
@@ -108,8 +112,13 @@ cdef inline void find_steps(
             steps[rival] = -weight
 
 
-cdef inline void teach_dense(const double *row, const Bank *bank, const double *steps, Py_ssize_t *wrong) noexcept nogil:
-    """Add step times x to the weights of the mistaken scores, by the features that each member sees."""
+cdef inline bint teach_dense(
+    const double *row, Py_ssize_t d, const Bank *bank, const double *steps, Py_ssize_t *wrong
+) noexcept nogil:
+    """Add step times x to the weights of the mistaken scores, by the features that each member sees.
+
+    If many are mistaken, nothing is done and False returned: it is quicker to go through all weights by vectors.
+    """
     cdef Py_ssize_t per = bank.n_scores // bank.n_members
     cdef Py_ssize_t width = bank.width
     cdef Py_ssize_t n_own = bank.n_own
@@ -122,6 +131,8 @@ cdef inline void teach_dense(const double *row, const Bank *bank, const double *
         # Written always and counted only when wrong: a branch here would be guessed wrongly too often.
         wrong[found] = c
         found += steps[c] != 0.0
+    if found * n_own * WORTH_VECTORS > d * width:
+        return False
     for r in range(found):
         c = wrong[r]
         member = c if per == 1 else c // per
@@ -135,6 +146,7 @@ cdef inline void teach_dense(const double *row, const Bank *bank, const double *
             W = bank.W_past + c
             for q in range(n_own):
                 W[own[q] * width] += step * row[own[q]]
+    return True
 
 
 cdef inline void mark_missing(
@@ -173,6 +185,7 @@ cdef void run_rows(
     cdef const int32_t *columns
     cdef double *result
     cdef double w
+    cdef bint singly
     memset(steps, 0, bank.width * sizeof(double))
     for t in range(top, end):
         a = rows.starts[t]
@@ -194,16 +207,15 @@ cdef void run_rows(
         find_steps(raw, y[t], w, per, n, steps)
         for c in range(n):
             bank.bias[c] += steps[c]
-        if rows.dense:
-            teach_dense(values + a, bank, steps, wrong)
-        else:
+        singly = rows.dense and teach_dense(values + a, size, bank, steps, wrong)
+        if not singly:
             teach_rows(values + a, columns, size, bank.uses, steps, bank.W, bank.width)
         if averaged:
             for c in range(n):
                 steps[c] *= bank.age[c]
             for c in range(n):
                 bank.bias_past[c] += steps[c]
-            if not rows.dense:
+            if not singly:
                 teach_rows(values + a, columns, size, bank.uses, steps, bank.W_past, bank.width)
             for c in range(n):
                 bank.age[c] += w if raw[c] == raw[c] else 0.0
@@ -266,10 +278,10 @@ def run_some(rows, values, y, weight, state, Py_ssize_t lo, Py_ssize_t hi, out):
     part.n_scores = n
     part.width = (n + 7) // 8 * 8  # whole vectors
     part.own = bank.own + lo // per * bank.n_own
-    copy = zeros((2 * d + 3) * part.width + d * part.width // 8)
+    copy = zeros((2 * d + 3) * part.width + d * part.width // 8 + 8)
     scratch = room(4 * part.width + 1)
     cdef double *scratch_ = own_doubles(scratch)
-    part.W = own_doubles(copy)
+    part.W = aligned(own_doubles(copy))
     part.bias = part.W + d * part.width
     part.bias_past = part.bias + part.width
     part.age = part.bias_past + part.width
@@ -318,8 +330,8 @@ def score_dense(values, state, Py_ssize_t first, Py_ssize_t last, out):
     cdef Py_ssize_t n_weights = bank.n_scores * bank.n_own
     cdef const double *values_ = doubles(values)
     cdef double *out_ = own_doubles(out)
-    scratch = zeros((d + 3) * _BLOCK + (2 if averaged else 1) * n_weights)
-    cdef double *X = own_doubles(scratch)
+    scratch = zeros((d + 3) * _BLOCK + (2 if averaged else 1) * n_weights + 8)
+    cdef double *X = aligned(own_doubles(scratch))
     cdef double *start = X + d * _BLOCK
     cdef double *plain = start + _BLOCK
     cdef double *past = plain + _BLOCK

@@ -130,7 +130,7 @@ cdef double factorise(
     cdef double misfit = value[0]
     cdef double square = 0.0
     cdef double log_det = 0.0
-    cdef double total, diagonal
+    cdef double total, diagonal, inverse
     cdef double *row
     cdef Py_ssize_t i, j
     for i in range(m):
@@ -153,12 +153,12 @@ cdef double factorise(
             # Kept below the diagonal, to be at hand one after the other.
             row[j] = -U[j * m + i]
         add_rows(row + i, m - i, U + i, m, row, 1, i)
-        for j in range(i):
-            shift[i] += row[j] * shift[j]
         diagonal = sqrt(row[i])
-        for j in range(i, m):
-            row[j] /= diagonal
-        shift[i] /= diagonal
+        inverse = 1.0 / diagonal
+        row[i] = diagonal
+        for j in range(i + 1, m):
+            row[j] *= inverse
+        shift[i] = (shift[i] + inner(row, shift, i)) * inverse
         log_det += 2.0 * log(diagonal)
         square += shift[i] * shift[i]
     # Log of the Gaussian integral, less what all precisions share.
@@ -168,14 +168,16 @@ cdef double factorise(
 cdef void invert(double *U, Py_ssize_t m, const double *shift, double *V, double *covariance, double *mean) noexcept nogil:
     """Covariance, its lower triangle, and mean from what `factorise` left; V is room for a matrix."""
     cdef double *row
+    cdef double inverse
     cdef Py_ssize_t i, j
     memset(V, 0, m * m * sizeof(double))
     for i in range(m):  # V is the inverse of the factor's transpose, L V = I
         row = V + i * m
         add_rows(row, i, V, m, U + i * m, 1, i)
-        row[i] = 1.0
-        for j in range(i + 1):
-            row[j] /= U[i * m + i]
+        inverse = 1.0 / U[i * m + i]
+        for j in range(i):
+            row[j] *= inverse
+        row[i] = inverse
     memset(covariance, 0, m * m * sizeof(double))
     for i in range(m):
         mean[i] = 1.0 / m
