@@ -171,7 +171,7 @@ class Ensemble(Model[Any]):
         """Members, weighter, loss, and the rows learned where the posterior counts them: without forgetting."""
         loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
         rows = None
-        if isinstance(self.weighter, Posterior) and getattr(self.weighter, "forgetting", 1) == 1:
+        if isinstance(self.weighter, Posterior) and self.weighter.counts_rows:
             # A member does not count rows it abstained on, so the one with the most knows best.
             rows = round(float(self.weighter.effective_samples(self.state).max()))
         return {"members": self.bank.n_members, "weighter": str(self.weighter), "loss": loss, "rows_learned": rows}

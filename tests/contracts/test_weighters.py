@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesvote.losses import LossScale
-from bayesvote.weighting import SAG, WEIGHTERS, GammaRate, NumericalPosterior, SeparableSGD, Weighter
+from bayesvote.weighting import SAG, WEIGHTERS, GammaRate, JointGaussian, NumericalPosterior, SeparableSGD, Weighter
 from contracts.toys import FollowTheBest
 
 
@@ -25,7 +25,10 @@ def made(kind: type[Any]) -> Weighter[Any]:
     return weighter
 
 
-every = pytest.mark.parametrize("weighter", [*map(made, WEIGHTERS.values()), FollowTheBest()], ids=lambda w: w.who)
+drifting = JointGaussian((10.0, 1000.0, 100.0), persistence=(1.0, 1.0, 0.99), discount=0.99)
+every = pytest.mark.parametrize(
+    "weighter", [*map(made, WEIGHTERS.values()), drifting, FollowTheBest()], ids=lambda w: w.who
+)
 
 
 def learned(weighter: Weighter[Any]) -> Any:

@@ -70,6 +70,7 @@ WEIGHTERS = [
     JointGaussian(theta=np.float64(0.5)),
     JointGaussian(precision=[1, 20.0]),
     JointGaussian(precision=3.0, forgetting=0.9),
+    JointGaussian(precision=(3.0, 30.0), persistence=[1, 0.99], discount=0.9),
     Voting(),
     SGD(),
     AveragedSGD(step=2.0),

@@ -45,7 +45,12 @@ ADDITIVE: list[Additive] = [
     GammaShapeRate(forgetting=0.99),
     NumericalPosterior(rate_loss, identity),
 ]
-POSTERIORS: list[Posterior[Any]] = [*ADDITIVE, JointGaussian(), JointGaussian(50.0, forgetting=0.95)]
+POSTERIORS: list[Posterior[Any]] = [
+    *ADDITIVE,
+    JointGaussian(),
+    JointGaussian(50.0, forgetting=0.95),
+    JointGaussian((10.0, 100.0, 100.0), persistence=(1.0, 0.99, 0.8), discount=0.9),
+]
 WEIGHTERS: list[Weighter[Any]] = [
     *POSTERIORS,
     Voting(),
@@ -60,11 +65,11 @@ def test_every_kind_goes_through_these_tests() -> None:
     assert {type(weighter) for weighter in WEIGHTERS} == set(KINDS.values())
 
 
-REMEMBERING = [w for w in POSTERIORS if getattr(w, "forgetting", 1.0) == 1]
+REMEMBERING = [w for w in POSTERIORS if w.counts_rows]
 
 
 def name(weighter: object) -> str:
-    return f"{type(weighter).__name__}-{getattr(weighter, 'forgetting', '')}"
+    return f"{type(weighter).__name__}-{getattr(weighter, 'forgetting', '')}-{getattr(weighter, 'persistence', '')}"
 
 
 def losses(rng: np.random.Generator, n: int, k: int, m: int, abstain: float = 0.1) -> Array:

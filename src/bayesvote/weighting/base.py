@@ -161,6 +161,11 @@ class Posterior(Weighter[S]):
     def effective_samples(self, state: S) -> Array:
         """How many samples the posterior of every member rests on: the weights' sum, faded by forgetting."""
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the effective samples are all that were learned, as nothing fades."""
+        return bool(getattr(self, "forgetting", 1.0) == 1)
+
     def interval(self, state: S, level: float = 0.95) -> tuple[Array, Array]:
         """Equal-tailed credible interval of every weight: lower and upper ends, shaped like the mean."""
         if not 0 < level < 1:
