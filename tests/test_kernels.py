@@ -28,7 +28,8 @@ holes = np.where(rng.random(X.shape) < 0.02, np.nan, X)
 digest = hashlib.sha256()
 
 drifting = JointGaussian(persistence=(1, 1, 0.999, 0.99), discount=0.99)
-for weighter in (GammaRate(), JointGaussian(), JointGaussian(forgetting=0.99), drifting, SGD(), AveragedSGD()):
+joint = (JointGaussian(), JointGaussian(forgetting=0.99), drifting, JointLogistic(), JointLogistic(persistence=0.9))
+for weighter in (GammaRate(), *joint, SGD(), AveragedSGD()):
     for bank in (PerceptronBank(37), PerceptronBank(5, averaged=True), NaiveBayesBank(37), FernBank(37, depth=4)):
         for rows, labels in ((X, y), (csr_array(X), y), (holes, y), (X, three)):
             model = Ensemble(bank, weighter).start(21, labels.max() + 1, rng=0)

@@ -84,8 +84,8 @@ class Ensemble(Model[Any]):
 
     def losses(self, rows: Rows) -> Array:
         """Ensemble loss (n, K) of every label."""
-        weights = self.weights()
-        return np.concatenate([self.weighter.losses_at(weights, G) for G in self._label_losses(rows)])
+        rule = self.weighter.rule(started("Ensemble.losses", self.state))
+        return np.concatenate([rule(G) for G in self._label_losses(rows)])
 
     def check_weights(self, w: Array) -> None:
         """Refuse sample weights that the members cannot learn from, and more rows than the weighter can take."""
@@ -119,10 +119,10 @@ class Ensemble(Model[Any]):
     def certainty(self, X: RowsLike, size: int = 1000, rng: Rng = 0) -> Array:
         """Probability (n,) that the decision survives the weights' uncertainty, by ``size`` posterior draws."""
         posterior = self._posterior("Ensemble.certainty")
-        draws, weights = posterior.sample(self.state, size, rng), self.weights()
+        draws, rule = posterior.sample(self.state, size, rng), posterior.rule(self.state)
         out = []
         for G in self._label_losses(self.checked(X)):
-            decision = decided(posterior.losses_at(weights, G))
+            decision = decided(rule(G))
             agreed = np.zeros(len(G))
             for draw in draws:
                 agreed += decided(posterior.losses_at(draw, G)) == decision
@@ -132,11 +132,11 @@ class Ensemble(Model[Any]):
     def contributions(self, X: RowsLike) -> Array:
         """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains.
 
-        A row's contributions sum to the difference of the two labels' losses.
+        A row's contributions sum to the difference of the two labels' losses at the mean weights.
         """
-        weights, out = self.weights(), []
+        weights, rule, out = self.weights(), self.weighter.rule(self.state), []
         for G in self._label_losses(self.checked(X)):
-            by_label = self.weighter.losses_at(weights, G)
+            by_label = rule(G)
             decision, row = decided(by_label), np.arange(len(G))
             by_label[row, decision] = np.inf
             terms = self.weighter.terms(weights, G)

@@ -6,7 +6,7 @@ read all of it.
 """
 
 cimport numpy as cnp
-from libc.math cimport exp, log, sqrt
+from libc.math cimport exp, fabs, log, sqrt
 from libc.string cimport memset
 
 from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
@@ -27,12 +27,10 @@ cdef extern from *:
     """
     #define PI_EIGHTH 0.39269908169872414
     #define LEAST_LOG -27.631021115928547 /* log 1e-12: one surprise must not count against a filter for ever */
-    #define LEAST_CURVATURE 1e-6          /* of the logistic loss, whose Newton step would know no bound */
     #define TINY 1e-300
     """
     const double PI_EIGHTH
     const double LEAST_LOG
-    const double LEAST_CURVATURE
     const double TINY
 
 
@@ -245,9 +243,11 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
     cdef double total = 0.0
     cdef double weight
     cdef double *s
-    cdef Py_ssize_t p, k
+    cdef Py_ssize_t p, k, i
     for k in range(n_labels):
         to_margins(G + k * m, m, own.X + k * m)
+        for i in range(m):
+            own.X[k * m + i] = max(own.X[k * m + i], -1.0)
         out[k] = 0.0
     for p in range(all.n):
         s = own.s + p * m
@@ -269,10 +269,37 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
         out[k] = -log(max(out[k] / total, TINY))
 
 
+cdef inline double settled(double odds, double reach) noexcept nogil:
+    """Log-odds of a label at the mode of the posterior that has learned it, ``reach`` being their variance before.
+
+    They are z = odds + reach sigmoid(-z), by Newton's method between bounds: a single step would know no bound where
+    the loss is straight.
+    """
+    cdef double low = odds
+    cdef double high = odds + reach
+    cdef double z = odds
+    cdef double miss, excess, new
+    cdef int turn
+    for turn in range(30):
+        miss = sigmoid(-z)
+        excess = z - odds - reach * miss
+        if excess > 0.0:
+            high = z
+        else:
+            low = z
+        new = z - excess / (1.0 + reach * miss * (1.0 - miss))
+        if not (low <= new <= high):
+            new = 0.5 * (low + high)
+        if fabs(new - z) <= 1e-12 * (1.0 + fabs(new)):
+            return new
+        z = new
+    return z
+
+
 cdef inline void learn(Filters *all, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own) noexcept nogil:
-    """Take one Newton step of every filter from its mean, along the log-odds of the label."""
+    """Learn a label: go to the mode along its log-odds, and take their curvature there."""
     cdef Py_ssize_t m = all.m
-    cdef double odds, variance, sign, miss, curvature, spread
+    cdef double odds, variance, sign, miss, curvature
     cdef double *s
     cdef Py_ssize_t p, k
     for p in range(all.n):
@@ -286,15 +313,15 @@ cdef inline void learn(Filters *all, Py_ssize_t label, double w, Py_ssize_t n_la
             odds = lead(own.X, own.z, n_labels, label, m, own.d)
             multiply(all, p, own.d, s)
             variance = max(inner(s, own.d, m), 0.0)
+        odds = settled(odds, w * variance)
         miss = sigmoid(-odds)
-        curvature = w * max(miss * (1.0 - miss), LEAST_CURVATURE)
-        spread = 1.0 + curvature * variance
+        curvature = w * miss * (1.0 - miss)
         absorb(
             all,
             p,
             s,
-            sign * w * miss / spread,
-            curvature / spread,
+            sign * w * miss,
+            curvature / (1.0 + curvature * variance),
             w,
             w * max(log(max(own.probabilities[p * n_labels + label], TINY)), LEAST_LOG),
         )

@@ -100,7 +100,7 @@ def filters(who: str, precision: float | Sequence[float], persistence: float | S
             raise ValueError(f"{who}: {name} must hold at least one number, got {values.tolist()}.")
         for value in values:
             check(who, name, float(value))
-    sizes = {len(values) for values in given} - {1}
+    sizes = {len(values) for values, own in zip(given, (precision, persistence), strict=True) if np.ndim(own)}
     if len(sizes) > 1:
         raise ValueError(
             f"{who}: precision and persistence must be of the same length, or one of them a single number, "
