@@ -30,7 +30,8 @@ digest = hashlib.sha256()
 drifting = JointGaussian(persistence=(1, 1, 0.999, 0.99), discount=0.99)
 joint = (JointGaussian(), JointGaussian(forgetting=0.99), drifting, JointLogistic(), JointLogistic(persistence=0.9))
 for weighter in (GammaRate(), *joint, SGD(), AveragedSGD()):
-    for bank in (PerceptronBank(37), PerceptronBank(5, averaged=True), NaiveBayesBank(37), FernBank(37, depth=4)):
+    linear = (PerceptronBank(37), PerceptronBank(5, averaged=True), LinearBank(37, 0.5))
+    for bank in (*linear, NaiveBayesBank(37), FernBank(37, depth=4)):
         for rows, labels in ((X, y), (csr_array(X), y), (holes, y), (X, three)):
             model = Ensemble(bank, weighter).start(21, labels.max() + 1, rng=0)
             digest.update(model.decide_then_learn(rows, labels).tobytes())

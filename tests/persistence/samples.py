@@ -18,6 +18,7 @@ from bayesvote import (
     GammaShapeRate,
     JointGaussian,
     JointLogistic,
+    LinearBank,
     NaiveBayesBank,
     PerceptronBank,
     Union,
@@ -58,6 +59,7 @@ def rate_prior(weight: Array) -> Array:
 BANKS: dict[str, Callable[[], Any]] = {
     "perceptron": lambda: PerceptronBank(5),
     "averaged": lambda: PerceptronBank(5, max_features=None, averaged=True),
+    "linear": lambda: LinearBank(5, max_features=4, aggressiveness=[0.1, 1]),
     "naive_bayes": lambda: NaiveBayesBank(5, max_features=4),
     "kinds": lambda: NaiveBayesBank(5, kinds=["bernoulli", "gaussian", "auto", "auto", "auto", "gaussian"]),
     "ferns": lambda: FernBank(5, depth=3, warmup=64),
