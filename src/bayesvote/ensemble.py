@@ -225,7 +225,8 @@ class Ensemble(Model[Any]):
         if not isinstance(self.weighter, Posterior):
             raise TypeError(
                 f"{who}: the weighter must have a posterior, got {self.weighter.who}. "
-                "Use GammaRate, GammaShape, GammaShapeRate, JointGaussian or NumericalPosterior."
+                "Use GammaRate, GammaShape, GammaShapeRate, JointGaussian, JointLogistic, LaplacePosterior or "
+                "NumericalPosterior."
             )
         return self.weighter
 
