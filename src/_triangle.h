@@ -9,11 +9,16 @@
 
 #define QUAD (4 / IN_VECTOR) /* vectors of four numbers */
 
-/* What was put off: to take u u' from the matrix A. Then, with x, A x into out. In one pass, as both read all of A.
+/* What was put off: to take u u' from the matrix A and, if it drifts, to multiply it by a scale and add to its diagonal.
+ * Then, with x, A x into out. In one pass, as both read all of A.
  *
  * Squares of four rows on the diagonal are kept whole: u u' is symmetric to the last bit, and so they stay. */
-static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, const double *u, const double *x,
-                                                       double *out, const int subtract, const int multiply) {
+static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, const double *u, const double scale,
+                                                       const double added, const double *x, double *out,
+                                                       const int subtract, const int drift, const int multiply) {
+    double diagonal[4][4] = {{0.0}};
+    for (int r = 0; r < 4; r++)
+        diagonal[r][r] = added;
     ptrdiff_t i = 0;
     for (; i + 4 <= m; i += 4) {
         vector sums[4][QUAD], ui[4], xi[4];
@@ -46,6 +51,11 @@ static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, c
                     vector a = load(place);
                     if (subtract) {
                         a -= ui[r] * uj;
+                        if (drift) {
+                            a *= scale;
+                            if (j == i)
+                                a += load(diagonal[r] + k * IN_VECTOR);
+                        }
                         store(place, a);
                     }
                     if (multiply) {
@@ -68,8 +78,11 @@ static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, c
         double *row = A + i * m;
         double sum = 0.0;
         for (ptrdiff_t j = 0; j <= i; j++) {
-            if (subtract)
+            if (subtract) {
                 row[j] -= u[i] * u[j];
+                if (drift)
+                    row[j] = scale * row[j] + (j == i ? added : 0.0);
+            }
             if (multiply) {
                 sum += row[j] * x[j];
                 if (j < i)
@@ -82,12 +95,23 @@ static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, c
 }
 
 static void subtract_and_multiply(double *A, ptrdiff_t m, const double *u, const double *x, double *out) {
-    pass(A, m, u, x, out, 1, 1);
+    pass(A, m, u, 1.0, 0.0, x, out, 1, 0, 1);
 }
 
-static void only_multiply(double *A, ptrdiff_t m, const double *x, double *out) { pass(A, m, 0, x, out, 0, 1); }
+static void only_multiply(double *A, ptrdiff_t m, const double *x, double *out) {
+    pass(A, m, 0, 1.0, 0.0, x, out, 0, 0, 1);
+}
 
-static void only_subtract(double *A, ptrdiff_t m, const double *u) { pass(A, m, u, 0, 0, 1, 0); }
+static void only_subtract(double *A, ptrdiff_t m, const double *u) { pass(A, m, u, 1.0, 0.0, 0, 0, 1, 0, 0); }
+
+static void drift_and_multiply(double *A, ptrdiff_t m, const double *u, double scale, double added, const double *x,
+                               double *out) {
+    pass(A, m, u, scale, added, x, out, 1, 1, 1);
+}
+
+static void only_drift(double *A, ptrdiff_t m, const double *u, double scale, double added) {
+    pass(A, m, u, scale, added, 0, 0, 1, 1, 0);
+}
 
 /* Make the squares on the diagonal whole, from what is below it. */
 static void complete_squares(double *A, ptrdiff_t m) {

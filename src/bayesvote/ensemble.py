@@ -86,8 +86,8 @@ class Ensemble(Model[Any]):
 
     def losses(self, rows: Rows) -> Array:
         """Ensemble loss (n, K) of every label."""
-        weights = self.weights()
-        return np.concatenate([self.weighter.losses_at(weights, G) for G in self._label_losses(rows)])
+        rule = self.weighter.rule(started("Ensemble.losses", self.state))
+        return np.concatenate([rule(G) for G in self._label_losses(rows)])
 
     def check_weights(self, w: Array) -> None:
         """Refuse sample weights that the members cannot learn from, and more rows than the weighter can take."""
@@ -121,10 +121,10 @@ class Ensemble(Model[Any]):
     def certainty(self, X: RowsLike, size: int = 1000, rng: Rng = 0) -> Array:
         """Probability (n,) that the decision survives the weights' uncertainty, by ``size`` posterior draws."""
         posterior = self._posterior("Ensemble.certainty")
-        draws, weights = posterior.sample(self.state, size, rng), self.weights()
+        draws, rule = posterior.sample(self.state, size, rng), posterior.rule(self.state)
         out = []
         for G in self._label_losses(self.checked(X)):
-            decision = decided(posterior.losses_at(weights, G))
+            decision = decided(rule(G))
             agreed = np.zeros(len(G))
             for draw in draws:
                 agreed += decided(posterior.losses_at(draw, G)) == decision
@@ -134,11 +134,11 @@ class Ensemble(Model[Any]):
     def contributions(self, X: RowsLike) -> Array:
         """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains.
 
-        A row's contributions sum to the difference of the two labels' losses.
+        A row's contributions sum to the difference of the two labels' losses at the mean weights.
         """
-        weights, out = self.weights(), []
+        weights, rule, out = self.weights(), self.weighter.rule(self.state), []
         for G in self._label_losses(self.checked(X)):
-            by_label = self.weighter.losses_at(weights, G)
+            by_label = rule(G)
             decision, row = decided(by_label), np.arange(len(G))
             by_label[row, decision] = np.inf
             terms = self.weighter.terms(weights, G)
@@ -174,7 +174,7 @@ class Ensemble(Model[Any]):
         """Members, weighter, loss, and the rows learned where the posterior counts them: without forgetting."""
         loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
         rows = None
-        if isinstance(self.weighter, Posterior) and getattr(self.weighter, "forgetting", 1) == 1:
+        if isinstance(self.weighter, Posterior) and self.weighter.counts_rows:
             # Members do not count rows they abstained on: take the largest count.
             rows = round(float(self.weighter.effective_samples(self.state).max()))
         return {"members": self.bank.n_members, "weighter": str(self.weighter), "loss": loss, "rows_learned": rows}
@@ -233,7 +233,8 @@ class Ensemble(Model[Any]):
                 "the weighter",
                 "must have a posterior",
                 self.weighter.who,
-                "Use GammaRate, GammaShape, GammaShapeRate, JointGaussian or NumericalPosterior.",
+                "Use GammaRate, GammaShape, GammaShapeRate, JointGaussian, JointLogistic, LaplacePosterior or "
+                "NumericalPosterior.",
             )
         return self.weighter
 

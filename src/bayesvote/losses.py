@@ -77,6 +77,7 @@ class LossScale(Enum):
 
     SHARE = "the part of the vote that is against a label"
     LOG_LIKELIHOOD = "minus the log-likelihood of a label, summed over the members"
+    LOG_PROBABILITY = "minus the log-probability of a label"
     LOG_ODDS = "minus the log-odds of a label against the others"
     MARGIN = "minus the mean vote for a label, in [-1, 1]"
 

@@ -93,6 +93,15 @@ def from_log_losses(losses: Array, n_members: int) -> Array:
     return shares(np.exp(scaled.min(axis=1, keepdims=True) - scaled))
 
 
+def from_log_probabilities(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
+    """Softmax of minus the losses, which are log-probabilities of the whole ensemble.
+
+    >>> from_log_probabilities(-np.log([[0.2, 0.8]]))
+    array([[0.2, 0.8]])
+    """
+    return from_log_losses(losses, 1)
+
+
 def from_log_odds(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
     """Logistic function of the votes, minus the losses, of labels that were each learned against the rest.
 
@@ -116,6 +125,7 @@ def from_margins(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
 _PROBABILITIES: dict[LossScale, Callable[[Array, int], Array]] = {
     LossScale.SHARE: from_losses,
     LossScale.LOG_LIKELIHOOD: from_log_losses,
+    LossScale.LOG_PROBABILITY: from_log_probabilities,
     LossScale.LOG_ODDS: from_log_odds,
     LossScale.MARGIN: from_margins,
 }

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from bayesvote import Ensemble, EstimatorBank, FernBank, Frozen, NaiveBayesBank, PerceptronBank, Union, pretrain
+from bayesvote import (
+    Ensemble,
+    EstimatorBank,
+    FernBank,
+    Frozen,
+    LinearBank,
+    NaiveBayesBank,
+    PerceptronBank,
+    Union,
+    pretrain,
+)
 from bayesvote._checks import Array, Labels
 from bayesvote.members import BANKS, Bank
 from bayesvote.persistence import dumps, loads
@@ -45,6 +55,8 @@ def fitted(n_classes: int) -> Bank[Any]:
 SAMPLES: dict[str, Callable[[int], Bank[Any]]] = {
     "perceptron": lambda _: PerceptronBank(4),
     "averaged": lambda _: PerceptronBank(4, max_features=None, averaged=True),
+    "linear": lambda _: LinearBank(4, max_features=0.5),
+    "linear_squared": lambda _: LinearBank(4, rule="passive_aggressive_squared"),
     "naive_bayes": lambda _: NaiveBayesBank(4),
     "fern": lambda _: FernBank(4, depth=3, warmup=64),
     "frozen": frozen,

@@ -6,12 +6,29 @@ import numpy as np
 import pytest
 
 from bayesvote.losses import LossScale
-from bayesvote.weighting import SAG, WEIGHTERS, GammaRate, NumericalPosterior, SeparableSGD, Weighter
+from bayesvote.weighting import (
+    SAG,
+    WEIGHTERS,
+    GammaRate,
+    JointGaussian,
+    LaplacePosterior,
+    NumericalPosterior,
+    SeparableSGD,
+    Weighter,
+)
 from contracts.toy_weighter import FollowTheBest
 
 
 def rate_loss(weight: Any, g: Any) -> Any:
     return 0.1 * weight * g - np.log(weight)
+
+
+def margin_loss(weights: Any, g: Any) -> Any:
+    return 0.5 * (1 - (weights * (1 - 2 * g)).sum(axis=-1)) ** 2
+
+
+def margin_prior(weights: Any) -> Any:
+    return 5 * ((weights - 1 / 3) ** 2).sum(axis=-1)
 
 
 def made(kind: type[Any]) -> Weighter[Any]:
@@ -20,12 +37,16 @@ def made(kind: type[Any]) -> Weighter[Any]:
         SAG: SAG(horizon=500),
         NumericalPosterior: NumericalPosterior(rate_loss, lambda weight: weight),
         SeparableSGD: SeparableSGD(rate_loss),
+        LaplacePosterior: LaplacePosterior(margin_loss, margin_prior),
     }
     weighter: Weighter[Any] = special[kind] if kind in special else kind()
     return weighter
 
 
-every = pytest.mark.parametrize("weighter", [*map(made, WEIGHTERS.values()), FollowTheBest()], ids=lambda w: w.who)
+drifting = JointGaussian((10.0, 1000.0, 100.0), persistence=(1.0, 1.0, 0.99), discount=0.99)
+every = pytest.mark.parametrize(
+    "weighter", [*map(made, WEIGHTERS.values()), drifting, FollowTheBest()], ids=lambda w: w.who
+)
 
 
 def learned(weighter: Weighter[Any]) -> Any:

@@ -13,7 +13,15 @@ from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier, OGBoostClassifier
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.members import PerceptronBank, pretrain
-from bayesvote.model import agreeing, decided, from_log_losses, from_log_odds, from_losses, from_margins
+from bayesvote.model import (
+    agreeing,
+    decided,
+    from_log_losses,
+    from_log_odds,
+    from_log_probabilities,
+    from_losses,
+    from_margins,
+)
 from bayesvote.weighting import JointGaussian
 
 HALF, REST = slice(50, 150), slice(150, None)  # of the rows of heart
@@ -30,7 +38,8 @@ def test_probabilities_agree_with_the_decision(seed: int, n_classes: int, scale_
     drawn = rng.integers(-2, 3, (50, n_classes)) if whole else rng.normal(size=(50, n_classes))
     losses = scale_by * drawn.astype(np.float64)
     calibration = Calibration(rng.random(2) * 3, np.zeros((2, 2)))
-    for plain in (from_losses(losses), from_log_losses(losses, 10), from_log_odds(losses), from_margins(losses)):
+    ways = (from_losses, from_log_losses, from_log_probabilities, from_log_odds, from_margins)
+    for plain in (way(losses, 10) for way in ways):
         for chances in (plain.copy(), calibration.calibrated(plain, losses)):
             found = agreeing(chances, losses)
             assert found.min() > 0

@@ -60,6 +60,41 @@ class Perceptron:
         self.w[k][-1] += step
 
 
+class PassiveAggressive:
+    """One passive-aggressive classifier over the given features (Crammer et al. 2006, PA-I and PA-II)."""
+
+    def __init__(self, features: Sequence[int], n_classes: int, aggressiveness: float, squared: bool) -> None:
+        self.features = list(features)
+        self.n_classes = n_classes
+        self.aggressiveness = aggressiveness
+        self.squared = squared
+        # Weight vectors with the bias last; of two classes the first is minus the second.
+        self.w = [[0.0] * (len(self.features) + 1) for _ in range(1 if n_classes == 2 else n_classes)]
+
+    def score(self, row: Row) -> list[float]:
+        if any(math.isnan(row[j]) for j in self.features):
+            return [math.nan] * len(self.w)
+        x = [*(row[j] for j in self.features), 1.0]
+        return [math.fsum(a * b for a, b in zip(vector, x, strict=True)) for vector in self.w]
+
+    def learn(self, row: Row, label: int, weight: float) -> None:
+        if weight == 0 or any(math.isnan(row[j]) for j in self.features):
+            return
+        x, scores = [*(row[j] for j in self.features), 1.0], self.score(row)
+        if self.n_classes == 2:
+            sign = 1.0 if label == 1 else -1.0
+            moves, loss = {0: sign}, 1 - sign * scores[0]
+        else:
+            rival = max((k for k in range(self.n_classes) if k != label), key=lambda k: scores[k])
+            moves, loss = {label: 1.0, rival: -1.0}, 1 - (scores[label] - scores[rival])
+        if loss <= 0:
+            return
+        length, limit = len(moves) * math.fsum(v * v for v in x), weight * self.aggressiveness
+        step = loss / (length + 1 / (2 * limit)) if self.squared else min(limit, loss / length)
+        for k, direction in moves.items():
+            self.w[k] = [a + direction * step * b for a, b in zip(self.w[k], x, strict=True)]
+
+
 class NaiveBayes:
     """One naive Bayes classifier over the given features; keeps the rows and counts them anew for every score."""
 

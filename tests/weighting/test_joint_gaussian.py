@@ -6,7 +6,7 @@ from scipy.special import ndtr, softmax
 from scipy.stats import multivariate_normal
 
 from bayesvote._checks import Array
-from bayesvote.weighting import JointGaussian
+from bayesvote.weighting import JointGaussian, JointState
 from bayesvote.weighting.joint_gaussian import REFRESH
 
 
@@ -196,8 +196,10 @@ def test_posteriors_at_rest_wake_when_they_count(m: int) -> None:
     weighter = JointGaussian((1.0, 1e3, 1e5, 1e7))
     state, rested, woken = weighter.init(m), False, False
     for t in range(0, len(g), 50):
+        assert isinstance(state, JointState)
         before = state.behind > 0
         state = weighter.update(state, g[t : t + 50])
+        assert isinstance(state, JointState)
         rested, woken = rested or bool(np.any(state.behind)), woken or bool(np.any(before & (state.behind == 0)))
         assert weighter.mean(state) == pytest.approx(direct(weighter, g[: t + 50]), abs=1e-10)
     assert rested

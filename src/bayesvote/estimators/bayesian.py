@@ -33,10 +33,10 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     Parameters
     ----------
     members : str, Bank or list of classifiers
-        "mixed", "perceptron", "averaged_perceptron", "naive_bayes" or "fern", with parameters if need be, such as
-        "fern(depth=6)"; or a bank, of which a copy learns; or classifiers of scikit-learn or river. Of these, fitted
-        ones are used as they are, and the others learn online, by ``partial_fit`` or ``learn_one``. ``clone`` keeps
-        fitted ones; in the grid of a search, wrap them in scikit-learn's ``FrozenEstimator``.
+        "mixed", "perceptron", "averaged_perceptron", "linear", "naive_bayes" or "fern", with parameters if need be,
+        such as "fern(depth=6)"; or a bank, of which a copy learns; or classifiers of scikit-learn or river. Of these,
+        fitted ones are used as they are, and the others learn online, by ``partial_fit`` or ``learn_one``. ``clone``
+        keeps fitted ones; in the grid of a search, wrap them in scikit-learn's ``FrozenEstimator``.
     n_members : int
         How many members, if they are named.
     max_features : "auto", float, int or None
@@ -44,14 +44,15 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         all.
     loss : str or callable
         Loss of a member, by name or as a function of its margin. "gamma_shape" and "gamma_shape_rate" need "logistic";
-        "joint_gaussian" wants a bounded one, "ramp" or "zero_one".
+        "joint_gaussian" and "joint_logistic" want a bounded one, "ramp" or "zero_one".
     weighter : str or Weighter
-        "joint_gaussian", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting", "sgd", "averaged_sgd" or "sag",
-        with parameters if need be, such as "sag(horizon=5000)"; or a weighter.
+        "joint_gaussian", "joint_logistic", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting", "sgd",
+        "averaged_sgd" or "sag", with parameters if need be, such as "sag(horizon=5000)"; or a weighter.
     forgetting : float
         Factor by which the past fades with each row, if the weighter is named; 1 keeps all of it.
     calibrated : bool
-        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same.
+        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same. Those of
+        "joint_logistic" are meant to do without.
     random_state : int, Generator, RandomState or None
         The randomness of the members' start. An integer means what it means to ``Ensemble.start``.
 

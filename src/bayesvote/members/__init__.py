@@ -8,6 +8,7 @@ from bayesvote.members.base import Bank
 from bayesvote.members.ferns import FernBank
 from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.frozen import Frozen, pretrain
+from bayesvote.members.linear import LinearBank
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank
 from bayesvote.members.subsets import random_subsets
@@ -18,6 +19,7 @@ BANKS: dict[str, type[Bank[Any]]] = {
     "estimators": EstimatorBank,
     "fern": FernBank,
     "frozen": Frozen,
+    "linear": LinearBank,
     "naive_bayes": NaiveBayesBank,
     "perceptron": PerceptronBank,
     "union": Union,
@@ -41,6 +43,7 @@ __all__ = [
     "EstimatorBank",
     "FernBank",
     "Frozen",
+    "LinearBank",
     "NaiveBayesBank",
     "PerceptronBank",
     "Union",

@@ -1,4 +1,4 @@
-"""Perceptron kernels; weights are laid out (features, scores).
+"""Kernels of Perceptrons and passive-aggressive members; weights are laid out (features, scores).
 
 Sums run over a row's features in their order and are never reordered or fused, so that zeros can be left out,
 and rows, chunks and threads cut anywhere, without changing a bit.
@@ -68,8 +68,10 @@ cdef struct Bank:
     double *W
     double *bias
     double *W_past  # NULL unless averaged
-    double *bias_past
+    double *bias_past  # NULL unless a Perceptron's, like the age
     double *age
+    const double *limits  # how far a row may move the weights of each score; NULL for Perceptrons
+    bint squared  # whether the slack is
 
 
 cdef int view_bank(object state, Bank *out) except -1:
@@ -81,9 +83,12 @@ cdef int view_bank(object state, Bank *out) except -1:
     out.uses = octets(state.mask)
     out.W = own_doubles(state.weights)
     out.bias = own_doubles(state.bias)
-    out.W_past = own_doubles(state.past_weights) if dim(state.past_weights, 0) > 0 else NULL
-    out.bias_past = own_doubles(state.past_bias)
-    out.age = own_doubles(state.age)
+    out.W_past = out.bias_past = out.age = NULL
+    out.limits = NULL
+    if hasattr(state, "age"):
+        out.W_past = own_doubles(state.past_weights) if dim(state.past_weights, 0) > 0 else NULL
+        out.bias_past = own_doubles(state.past_bias)
+        out.age = own_doubles(state.age)
     return 0
 
 
@@ -110,6 +115,72 @@ cdef inline void find_steps(
         if raw[right] <= raw[rival]:
             steps[right] = weight
             steps[rival] = -weight
+
+
+cdef inline double square_length(
+    const RowView *rows, Py_ssize_t t, const double *values, const Bank *bank, Py_ssize_t c
+) noexcept nogil:
+    """Of a row with a 1 for the bias, in the features that a score sees; 0 adds nothing, whether it is there or not."""
+    cdef const int32_t *columns
+    cdef const uint32_t *own
+    cdef double total = 1.0
+    cdef Py_ssize_t a = rows.starts[t]
+    cdef Py_ssize_t q
+    if rows.dense:
+        own = bank.own + c // (bank.n_scores // bank.n_members) * bank.n_own
+        for q in range(bank.n_own):
+            total += values[a + own[q]] * values[a + own[q]]
+        return total
+    columns = columns_of(rows, t)
+    for q in range(rows.starts[t + 1] - a):
+        if bank.uses[columns[q] * bank.width + c]:
+            total += values[a + q] * values[a + q]
+    return total
+
+
+cdef inline double bounded(double loss, double length, double limit, bint squared) noexcept nogil:
+    return loss / (length + 0.5 / limit) if squared else min(limit, loss / length)
+
+
+cdef inline void find_bounded_steps(
+    const RowView *rows,
+    Py_ssize_t t,
+    const double *values,
+    const Bank *bank,
+    const double *raw,
+    Py_ssize_t label,
+    double weight,
+    double *steps,
+) noexcept nogil:
+    """Find how far each score's weights move along x to make the hinge loss 0, within limits; zero for NaN."""
+    cdef Py_ssize_t per = bank.n_scores // bank.n_members
+    cdef double sign = 1.0 if label == 1 else -1.0
+    cdef double length = 0.0
+    cdef bint all_see_all = bank.n_own == rows.width
+    cdef Py_ssize_t c, member, start, right, rival
+    cdef double loss
+    for c in range(bank.n_scores):
+        steps[c] = 0.0
+    for member in range(bank.n_members):
+        start = member * per
+        right = rival = start
+        loss = 1.0 - sign * raw[start]
+        if per > 1:
+            right = start + label
+            rival = start if label else start + 1
+            for c in range(start, start + per):
+                if c != right and raw[c] > raw[rival]:
+                    rival = c
+            loss = 1.0 - (raw[right] - raw[rival])
+        if not loss > 0.0:
+            continue
+        if length == 0.0 or not all_see_all:
+            length = square_length(rows, t, values, bank, start)
+        if per == 1:
+            steps[start] = sign * bounded(loss, length, weight * bank.limits[start], bank.squared)
+        else:
+            steps[right] = bounded(loss, 2.0 * length, weight * bank.limits[start], bank.squared)
+            steps[rival] = -steps[right]
 
 
 cdef inline bint teach_dense(
@@ -204,7 +275,10 @@ cdef void run_rows(
         if y == NULL or weight[t] == 0.0:
             continue
         w = weight[t]
-        find_steps(raw, y[t], w, per, n, steps)
+        if bank.limits == NULL:
+            find_steps(raw, y[t], w, per, n, steps)
+        else:
+            find_bounded_steps(rows, t, values, bank, raw, y[t], w, steps)
         for c in range(n):
             bank.bias[c] += steps[c]
         singly = rows.dense and teach_dense(values + a, size, bank, steps, wrong)
@@ -221,7 +295,7 @@ cdef void run_rows(
                 bank.age[c] += w if raw[c] == raw[c] else 0.0
 
 
-def run(rows, values, y, weight, state, Py_ssize_t top, Py_ssize_t end, out):
+def run(rows, values, y, weight, state, limits, bint squared, Py_ssize_t top, Py_ssize_t end, out):
     """Score rows top to end into ``out``, each before it is learned; without labels none is.
 
     ``values`` are those of the rows with zero for NaN. The average of the weights over all rows learned is
@@ -233,6 +307,9 @@ def run(rows, values, y, weight, state, Py_ssize_t top, Py_ssize_t end, out):
     cdef Bank bank
     view_rows(rows, &view)
     view_bank(state, &bank)
+    if dim(limits, 0) > 0:
+        bank.limits = doubles(limits)
+        bank.squared = squared
     cdef bint has_nan = rows.has_nan
     cdef const double *values_ = doubles(values)
     cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
@@ -252,7 +329,7 @@ cdef inline void copy_columns(
         memcpy(target + j * to_width, source + j * from_width, n * sizeof(double))
 
 
-def run_some(rows, values, y, weight, state, Py_ssize_t lo, Py_ssize_t hi, out):
+def run_some(rows, values, y, weight, state, limits, bint squared, Py_ssize_t lo, Py_ssize_t hi, out):
     """Do what `run` does with all rows, for the scores lo to hi, on a copy that fits the nearest cache.
 
     Cores that wrote to neighbouring weights would also wait for each other's caches all the time.
@@ -262,6 +339,9 @@ def run_some(rows, values, y, weight, state, Py_ssize_t lo, Py_ssize_t hi, out):
     cdef Bank bank
     view_rows(rows, &view)
     view_bank(state, &bank)
+    if dim(limits, 0) > 0:
+        bank.limits = doubles(limits)
+        bank.squared = squared
     cdef bint has_nan = rows.has_nan
     cdef const double *values_ = doubles(values)
     cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
@@ -278,6 +358,7 @@ def run_some(rows, values, y, weight, state, Py_ssize_t lo, Py_ssize_t hi, out):
     part.n_scores = n
     part.width = (n + 7) // 8 * 8  # whole vectors
     part.own = bank.own + lo // per * bank.n_own
+    part.limits = bank.limits + lo if bank.limits != NULL else NULL
     copy = zeros((2 * d + 3) * part.width + d * part.width // 8 + 8)
     scratch = room(4 * part.width + 1)
     cdef double *scratch_ = own_doubles(scratch)
@@ -293,15 +374,17 @@ def run_some(rows, values, y, weight, state, Py_ssize_t lo, Py_ssize_t hi, out):
             memcpy(uses + j * part.width, bank.uses + j * bank.width + lo, n)
         copy_columns(bank.W + lo, bank.width, part.W, part.width, d, n)
         copy_columns(bank.bias + lo, 0, part.bias, 0, 1, n)
-        copy_columns(bank.bias_past + lo, 0, part.bias_past, 0, 1, n)
-        copy_columns(bank.age + lo, 0, part.age, 0, 1, n)
+        if bank.age != NULL:
+            copy_columns(bank.bias_past + lo, 0, part.bias_past, 0, 1, n)
+            copy_columns(bank.age + lo, 0, part.age, 0, 1, n)
         if averaged:
             copy_columns(bank.W_past + lo, bank.width, part.W_past, part.width, d, n)
         run_rows(&view, values_, has_nan, y_, weight_, &part, 0, view.n, out_ + lo, bank.n_scores, scratch_)
         copy_columns(part.W, part.width, bank.W + lo, bank.width, d, n)
         copy_columns(part.bias, 0, bank.bias + lo, 0, 1, n)
-        copy_columns(part.bias_past, 0, bank.bias_past + lo, 0, 1, n)
-        copy_columns(part.age, 0, bank.age + lo, 0, 1, n)
+        if bank.age != NULL:
+            copy_columns(part.bias_past, 0, bank.bias_past + lo, 0, 1, n)
+            copy_columns(part.age, 0, bank.age + lo, 0, 1, n)
         if averaged:
             copy_columns(part.W_past, part.width, bank.W_past + lo, bank.width, d, n)
 

@@ -6,19 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer
-from bayesvote._input import Rows, started
-from bayesvote._parts import Arrays, all_finite, padded, renamed, require
-from bayesvote._threads import parallel_for
-from bayesvote.members.base import Bank
-from bayesvote.members.subsets import agree, random_subsets, with_more
+from bayesvote._checks import Array
+from bayesvote._parts import Arrays, padded, renamed, require
+from bayesvote.members.linear import LinearMembers
 
-# With fewer multiplications than this, a second thread costs more than it saves.
-_WORTH_SHARING = 500_000
-# Members are processed in blocks whose weights fit the L1 cache, but never fewer than one vector's worth of scores.
-_NEAREST, _FEW = 3_000, 32
-_NO_LABELS = np.zeros(0, dtype=np.intp)
-_NO_WEIGHTS = np.zeros(0)
+_NO_LIMITS = np.zeros(0)
 
 
 class PerceptronState(NamedTuple):
@@ -34,7 +26,7 @@ class PerceptronState(NamedTuple):
 
 
 @dataclass
-class PerceptronBank(Bank[PerceptronState]):
+class PerceptronBank(LinearMembers[PerceptronState]):
     """Classic mistake-driven Perceptrons with a bias (Rosenblatt 1958), each on its own random features.
 
     A member's score is w.x + b, with the weights from before the row is learned. With y = -1, 1, a row with
@@ -69,55 +61,30 @@ class PerceptronBank(Bank[PerceptronState]):
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> PerceptronState:
         """Draw the features of each member and set all weights to zero."""
-        integer(self.who, "n_members", self.n_members)
-        mask = random_subsets(n_features, self.n_members, self.max_features, rng)
-        per = 1 if n_classes == 2 else n_classes
-        n_scores = per * self.n_members
-        past = (n_features if self.averaged else 0, n_scores)
-        return PerceptronState(
-            features=np.nonzero(mask)[1].reshape(self.n_members, -1).astype(np.uint32),
-            mask=np.repeat(mask, per, axis=0).T.astype(np.uint8, order="C"),
-            weights=np.zeros((n_features, n_scores)),
-            bias=np.zeros(n_scores),
-            past_weights=np.zeros(past),
-            past_bias=np.zeros(n_scores),
-            age=np.zeros(n_scores),
-        )
+        blank = self.blank_weights(n_features, n_classes, rng)
+        n_scores = len(blank.bias)
+        past = np.zeros((n_features if self.averaged else 0, n_scores))
+        return PerceptronState(*blank, past_weights=past, past_bias=np.zeros(n_scores), age=np.zeros(n_scores))
 
-    def score(self, rows: Rows) -> Array:
-        """Score checked rows."""
-        return self._run(rows, _NO_LABELS, _NO_WEIGHTS)
+    def limits(self, n_scores: int) -> tuple[Array, bool]:  # noqa: ARG002
+        """None: a mistake moves the weights by the whole row."""
+        return _NO_LIMITS, False
 
-    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
-        """Score checked row t before learning row t."""
-        return self._run(rows, y, w)
+    @property
+    def doubled(self) -> bool:
+        """Whether there are past weights."""
+        return self.averaged
 
     def wider(self, n_features: int, rng: np.random.Generator) -> PerceptronState:
         """Give every member as large a share of the new features as it has of the old ones."""
-        old = started(self.who, self.state)
-        features, more = with_more(old.features, len(old.weights), n_features, rng)
-        mask = np.repeat(more, len(old.bias) // self.n_members, axis=0).T.astype(np.uint8)
-        return old._replace(
-            features=features,
-            mask=np.concatenate([old.mask, mask]),
-            weights=padded(old.weights, 0, n_features),
-            past_weights=padded(old.past_weights, 0, n_features if self.averaged else 0),
-        )
-
-    def least_bytes(self, n_features: int, n_classes: int) -> int:
-        """The size of the weights."""
-        integer(self.who, "n_members", self.n_members)
-        return 8 * n_features * self.n_members * (1 if n_classes == 2 else n_classes)
+        wide = super().wider(n_features, rng)
+        return wide._replace(past_weights=padded(wide.past_weights, 0, n_features if self.averaged else 0))
 
     def check_state(self, state: PerceptronState) -> None:
-        """Refuse features that do not fit, weights of features that are not seen, and rows of negative weight."""
-        all_finite(state)
-        per = len(state.bias) // len(state.features)
-        require(agree(state.features, state.mask, per), "features and mask must agree")
-        unseen = state.mask == 0
-        require(not np.any(state.weights[unseen]), "weights must be 0 for features that a member does not see")
+        """Refuse past weights of features that are not seen, and rows of negative weight, too."""
+        super().check_state(state)
         if len(state.past_weights):
-            require(not np.any(state.past_weights[unseen]), "past_weights must be 0 for features not seen")
+            require(not np.any(state.past_weights[state.mask == 0]), "past_weights must be 0 for features not seen")
         require(not np.any(state.age < 0), "age must be at least 0")
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
@@ -125,44 +92,3 @@ class PerceptronBank(Bank[PerceptronState]):
         if version != 1:
             return super().upgraded(version, arrays)
         return renamed(arrays, own="features", uses="mask")
-
-    def _run(self, rows: Rows, y: Labels, weight: Array) -> Array:
-        from bayesvote.members._perceptron_kernels import BLOCK, run, run_some, score_dense
-
-        state = started(self.who, self.state)
-        n, n_scores = rows.n, len(state.bias)
-        per = n_scores // self.n_members
-        out = np.empty((n, n_scores))
-        if rows.dense is not None and n >= BLOCK and 2 * np.count_nonzero(rows.dense[:BLOCK]) < BLOCK * rows.width:
-            rows = _without_zeros(rows)
-        values = np.nan_to_num(rows.values, nan=0.0) if rows.has_nan else rows.values
-        dense = rows.dense is not None
-        given = (rows, values, y, weight, state)
-        some = max(_NEAREST // (rows.width * (2 if len(state.past_weights) else 1)), _FEW) // per * per
-        block = max(some, per) if dense else n_scores
-
-        def learn(lo: int, hi: int) -> None:
-            for a in range(lo, hi, block):
-                run_some(*given, a, min(a + block, hi), out)
-
-        if len(values) * n_scores < _WORTH_SHARING:
-            run(*given, 0, n, out)
-        elif len(y):
-            parallel_for(learn, n_scores, per)
-        elif dense and not rows.has_nan:
-            parallel_for(lambda top, end: score_dense(values, state, top, end, out), n, BLOCK)
-        else:
-            parallel_for(lambda top, end: run(*given, top, end, out), n)
-        return out if per == 1 else out.reshape(n, self.n_members, per)
-
-
-def _without_zeros(rows: Rows) -> Rows:
-    from bayesvote.members._perceptron_kernels import compress
-
-    X = rows.todense()
-    # The kernel writes each value before deciding to keep it, hence one extra place.
-    values = np.empty(X.size + 1)
-    columns = np.empty(X.size + 1, dtype=np.int32)
-    starts = np.zeros(rows.n + 1, dtype=np.int64)
-    compress(X, values, columns, starts)
-    return rows._replace(dense=None, values=values[: starts[-1]], columns=columns[: starts[-1]], starts=starts)

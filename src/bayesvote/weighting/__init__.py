@@ -7,7 +7,10 @@ from bayesvote.weighting.base import Additive, Posterior, SumState, Weighter
 from bayesvote.weighting.baselines import SAG, SGD, AveragedSGD, Voting
 from bayesvote.weighting.gamma_rate import GammaRate
 from bayesvote.weighting.gamma_shape import GammaShape, GammaShapeRate
+from bayesvote.weighting.gaussian import FilterState, GaussianPosterior, Gaussians
 from bayesvote.weighting.joint_gaussian import JointGaussian, JointState
+from bayesvote.weighting.joint_logistic import JointLogistic
+from bayesvote.weighting.laplace import LaplacePosterior, LaplaceState
 from bayesvote.weighting.numerical import NumericalPosterior
 from bayesvote.weighting.separable_sgd import DescentState, SeparableSGD
 
@@ -18,6 +21,8 @@ WEIGHTERS: dict[str, type[Weighter[Any]]] = {
     "gamma_shape": GammaShape,
     "gamma_shape_rate": GammaShapeRate,
     "joint_gaussian": JointGaussian,
+    "joint_logistic": JointLogistic,
+    "laplace": LaplacePosterior,
     "numerical": NumericalPosterior,
     "sag": SAG,
     "separable_sgd": SeparableSGD,
@@ -42,11 +47,17 @@ __all__ = [
     "Additive",
     "AveragedSGD",
     "DescentState",
+    "FilterState",
     "GammaRate",
     "GammaShape",
     "GammaShapeRate",
+    "GaussianPosterior",
+    "Gaussians",
     "JointGaussian",
+    "JointLogistic",
     "JointState",
+    "LaplacePosterior",
+    "LaplaceState",
     "NumericalPosterior",
     "Posterior",
     "SeparableSGD",

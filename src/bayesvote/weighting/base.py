@@ -1,6 +1,7 @@
 """What all weighters share: the contract, and the arithmetic of states that are sums."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ class Weighter(Versioned[S], Part):
     """
 
     needs_log: ClassVar[bool] = False  # takes log g, so a loss of zero is refused
+    learns_all_labels: ClassVar[bool] = False  # of more than two labels a row teaches more than ``of_truth`` tells
     needs_bounded: ClassVar[bool] = False  # takes 1 - 2g as a margin, so losses above 1 are refused
 
     @property
@@ -84,7 +86,12 @@ class Weighter(Versioned[S], Part):
 
     def losses(self, state: S, G: ArrayLike) -> Array:
         """Ensemble loss (n, K) of every label for every row."""
-        return self.losses_at(self.mean(state), self._check_label_losses("losses", state, G))
+        return self.rule(state)(self._check_label_losses("losses", state, G))
+
+    def rule(self, state: S) -> Callable[[Array], Array]:
+        """Give the ensemble losses (n, K) of checked G (n, K, m), a chunk after the other: by default at the mean."""
+        weights = self.mean(state)
+        return lambda G: self.losses_at(weights, G)
 
     def losses_then_update(
         self, state: S, G: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -111,8 +118,8 @@ class Weighter(Versioned[S], Part):
         """
         out = np.empty(G.shape[:2])
         for t in range(len(G)):
-            out[t] = self.losses_at(self.mean(state), G[t : t + 1])[0]
             row = slice(t, t + 1)
+            out[t] = self.rule(state)(G[row])[0]
             state = self._update(state, self.of_truth(G[row], y[row]), w[row])
         return out, state
 
@@ -189,6 +196,11 @@ class Posterior(Weighter[S]):
     @abstractmethod
     def effective_samples(self, state: S) -> Array:
         """How many samples the posterior of every member rests on: the weights' sum, faded by forgetting."""
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the effective samples are all that were learned, as nothing fades."""
+        return bool(getattr(self, "forgetting", 1.0) == 1)
 
     def interval(self, state: S, level: float = 0.95) -> tuple[Array, Array]:
         """Equal-tailed credible interval of every weight: lower and upper ends, shaped like the mean."""

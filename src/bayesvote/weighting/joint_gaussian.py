@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,14 +12,21 @@ from bayesvote import _checks
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
-from bayesvote.weighting.base import Posterior
+from bayesvote.weighting.gaussian import (
+    FilterState,
+    GaussianPosterior,
+    Gaussians,
+    check_filters,
+    filters,
+    kept,
+    mixed_by,
+    plain,
+    refusal,
+    start_filters,
+    symmetric,
+)
 
 REFRESH = 512  # rows between two refreshes from the sums; keeps rounding from piling up in the covariances
-
-
-def _symmetric(lower: Array) -> Array:
-    """Whole matrices from their lower triangles."""
-    return np.tril(lower) + np.swapaxes(np.tril(lower, -1), -1, -2)
 
 
 class JointState(NamedTuple):
@@ -40,7 +48,7 @@ class JointState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JointGaussian(Posterior[JointState]):
+class JointGaussian(GaussianPosterior[JointState | FilterState]):
     r"""Gaussian posterior over all weights together, in closed form.
 
     The ensemble loss is the squared loss of the ensemble's margin,
@@ -61,6 +69,14 @@ class JointGaussian(Posterior[JointState]):
         Factor by which the past fades with each sample; 1 keeps all of it. The prior fades with it, by a tenth of its
         precision at most, and is made whole again every min(512, 0.1/(1 - forgetting)) rows; at 0.93 or less, at every
         row.
+    persistence : float or sequence of float
+        How much of its way from the uniform vote a weight keeps with each row, one for every precision or one for all.
+        Below 1 the weights drift: they are taken for an autoregressive process whose spread is that of the prior, and
+        the posterior is an exact Kalman filter. It then depends on the order of the rows, so that it can neither be
+        merged nor unlearn.
+    discount : float
+        Factor by which the evidence fades with each row, so that the precision and persistence that serve now are
+        believed; 1 keeps all of it.
 
     Examples
     --------
@@ -77,20 +93,34 @@ class JointGaussian(Posterior[JointState]):
     precision: float | Sequence[float] = (10.0, 100.0, 1000.0, 10000.0)
     theta: float = 1.0
     forgetting: float = 1.0
+    persistence: float | Sequence[float] = 1.0
+    discount: float = 1.0
 
     def __post_init__(self) -> None:
-        if len(self._precisions) == 0:
-            raise ValueError("JointGaussian: precision must hold at least one number, got none.")
-        for value in self._precisions:
-            _checks.positive("JointGaussian", "precision", float(value))
-        if not isinstance(self.precision, int | float):  # keep any sequence as a tuple, which compares and hashes
-            object.__setattr__(self, "precision", tuple(map(float, self.precision)))
+        filters("JointGaussian", self.precision, self.persistence)
+        object.__setattr__(self, "precision", plain(self.precision))
+        object.__setattr__(self, "persistence", plain(self.persistence))
         _checks.positive("JointGaussian", "theta", self.theta)
         _checks.fraction("JointGaussian", "forgetting", self.forgetting)
+        _checks.fraction("JointGaussian", "discount", self.discount)
+        if self.drifts and self.forgetting != 1:
+            raise ValueError(
+                f"JointGaussian: forgetting must be 1 for weights that drift, got {self.forgetting}. "
+                "Leave persistence and discount at 1, or forgetting."
+            )
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the weights are a filter's; otherwise the state is a sum."""
+        return not kept(self.persistence, self.discount)
+
+    @cached_property
+    def _filters(self) -> tuple[Array, Array]:
+        return filters("JointGaussian", self.precision, self.persistence)
 
     @property
     def _precisions(self) -> Array:
-        return np.atleast_1d(np.asarray(self.precision, dtype=np.float64))
+        return self._filters[0]
 
     @property
     def _refresh_every(self) -> int:
@@ -99,12 +129,14 @@ class JointGaussian(Posterior[JointState]):
             return REFRESH
         return max(1, min(REFRESH, round(0.1 / (1 - self.forgetting))))
 
-    def init(self, n_members: int) -> JointState:
+    def init(self, n_members: int) -> JointState | FilterState:
         """State before any sample."""
         _checks.integer("JointGaussian.init", "n_members", n_members)
+        if self.drifts:
+            return start_filters(self._precisions, n_members, 1 / n_members)
         return self._refreshed(np.zeros((3, 1 + n_members + n_members**2)))
 
-    def n_members(self, state: JointState) -> int:
+    def n_members(self, state: JointState | FilterState) -> int:
         """How many members the state is about."""
         return int(state.means.shape[1])
 
@@ -112,8 +144,23 @@ class JointGaussian(Posterior[JointState]):
         """The size of the covariances."""
         return 8 * len(self._precisions) * n_members**2
 
-    def check_state(self, state: JointState) -> None:
+    def check_state(self, state: JointState | FilterState) -> None:
         """Refuse posteriors that do not follow from the sums, and sums of no margins in [-1, 1]."""
+        if isinstance(state, FilterState):
+            self._check_filters(state)
+        else:
+            self._check_sums(state)
+
+    def _check_filters(self, state: FilterState) -> None:
+        check_filters(state, self._precisions)
+        # Squared distances from the uniform vote, by the covariances: a row adds at most theta (1 - margin)**2, and a
+        # step makes them less.
+        off = state.means - 1 / self.n_members(state)
+        squares = (off[:, None] @ np.linalg.solve(symmetric(state.covariances), off[..., None]))[:, 0, 0]
+        most = 4 * self.theta * state.samples
+        require(bool(np.all(squares <= 1.001 * most + 1e-9)), "means must be within reach of the samples")
+
+    def _check_sums(self, state: JointState) -> None:
         all_finite(state)
         require(0 <= int(state.rows) < self._refresh_every, f"rows must be from 0 to {self._refresh_every - 1}")
         require(within(state.behind, 0, int(state.rows)), "behind must be from 0 to rows")
@@ -127,7 +174,7 @@ class JointGaussian(Posterior[JointState]):
         )
         with np.errstate(invalid="ignore"):
             try:
-                np.linalg.cholesky(_symmetric(state.covariances))
+                np.linalg.cholesky(symmetric(state.covariances))
             except np.linalg.LinAlgError:
                 raise ValueError("covariances must be positive definite") from None
             # Between refreshes rounding differs a little, and with forgetting the prior fades by up to a tenth.
@@ -164,7 +211,7 @@ class JointGaussian(Posterior[JointState]):
         since = np.array(0, dtype=np.int64), np.zeros(len(p), dtype=np.int64)
         return JointState(sums, *since, covariances, means, evidence)
 
-    def _update(self, state: JointState, g: Array, w: Array) -> JointState:
+    def _update(self, state: JointState | FilterState, g: Array, w: Array) -> JointState | FilterState:
         return self._learn(state, g[:, None], g, w)[1]
 
     def of_truth(self, G: Array, y: Labels) -> Array:
@@ -175,12 +222,28 @@ class JointGaussian(Posterior[JointState]):
         lead = (G.sum(axis=1) - own) / (G.shape[1] - 1) - own
         return np.asarray(np.maximum(0.5 - lead / 2, 0.0))  # an unbounded loss could lead by more than 1
 
-    def advance(self, state: JointState, G: Array, y: Labels, w: Array) -> tuple[Array, JointState]:
-        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
+    def advance(
+        self, state: JointState | FilterState, G: Array, y: Labels, w: Array
+    ) -> tuple[Array, JointState | FilterState]:
+        """Do what losses_then_update does, for a caller that has checked its input."""
         return self._learn(state, G, self.of_truth(G, y), w)
 
-    def _learn(self, state: JointState, G: Array, truth: Array, w: Array) -> tuple[Array, JointState]:
+    def _learn(
+        self, state: JointState | FilterState, G: Array, truth: Array, w: Array
+    ) -> tuple[Array, JointState | FilterState]:
         """Losses of the labels G, row by row before its truth is learned."""
+        if isinstance(state, FilterState):
+            return self._filter(state, G, truth, w)
+        return self._add(state, G, truth, w)
+
+    def _filter(self, state: FilterState, G: Array, truth: Array, w: Array) -> tuple[Array, FilterState]:
+        from bayesvote.weighting._filter_kernels import squared_stream
+
+        out = np.empty(G.shape[:2])
+        squared_stream(G, truth, w, self.theta, self.discount, *self._filters, state, out)
+        return out, state
+
+    def _add(self, state: JointState, G: Array, truth: Array, w: Array) -> tuple[Array, JointState]:
         from bayesvote.weighting._joint_kernels import stream
 
         out, start = np.empty(G.shape[:2]), 0
@@ -198,12 +261,16 @@ class JointGaussian(Posterior[JointState]):
             start = stop
         return out, state
 
-    def merge(self, a: JointState, b: JointState) -> JointState:
+    def merge(self, a: JointState | FilterState, b: JointState | FilterState) -> JointState | FilterState:
         """State that has seen both streams."""
         return self._combined("merge", a, b, 1.0)
 
-    def unlearn(self, state: JointState, g: ArrayLike, sample_weight: ArrayLike | None = None) -> JointState:
+    def unlearn(
+        self, state: JointState | FilterState, g: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> JointState | FilterState:
         """State as if the rows g, learned before, had never been seen."""
+        if isinstance(state, FilterState):
+            raise refusal("JointGaussian", "unlearn")
         if self.forgetting != 1:
             raise TypeError(
                 f"JointGaussian.unlearn: forgetting must be 1, got {self.forgetting}. "
@@ -217,9 +284,13 @@ class JointGaussian(Posterior[JointState]):
             )
         return self._combined("unlearn", state, seen, -1.0)
 
-    def _combined(self, method: str, a: JointState, b: JointState, sign: float) -> JointState:
+    def _combined(
+        self, method: str, a: JointState | FilterState, b: JointState | FilterState, sign: float
+    ) -> JointState:
         from bayesvote.weighting._sum_kernels import add
 
+        if isinstance(a, FilterState) or isinstance(b, FilterState):
+            raise refusal("JointGaussian", method)
         if a.means.shape != b.means.shape:
             raise ValueError(
                 f"JointGaussian.{method}: states must be about the same members and precisions, "
@@ -230,53 +301,31 @@ class JointGaussian(Posterior[JointState]):
         add(sums[0], sums[1], other[1], sign)
         return self._refreshed(sums)
 
-    def effective_samples(self, state: JointState) -> Array:
-        """How many samples the posterior rests on, the same for every member."""
+    def effective_samples(self, state: JointState | FilterState) -> Array:
+        """How many samples the posterior rests on, the same for every member.
+
+        With weights that drift a row counts by the correlation of the weights then and now.
+        """
+        if isinstance(state, FilterState):
+            return np.full(self.n_members(state), mixed_by(state.evidence) @ state.samples)
         return np.full(self.n_members(state), self._sums(state)[:, 0].sum())
 
-    def _mixture(self, state: JointState) -> Array:
-        """Posterior probability of every precision."""
-        weights = np.exp(state.evidence - state.evidence.max())
-        return np.asarray(weights / weights.sum())
+    @property
+    def counts_rows(self) -> bool:
+        """Whether nothing fades."""
+        return self.forgetting == 1 and bool(np.all(self._filters[1] == 1))
 
-    def mean(self, state: JointState) -> Array:
+    def gaussians(self, state: JointState | FilterState) -> Gaussians:
+        """One posterior for each precision, by their evidence."""
+        return Gaussians(mixed_by(state.evidence), state.means, state.covariances)
+
+    def mean(self, state: JointState | FilterState) -> Array:
         """Posterior mean, averaged over the precisions by their evidence."""
         from bayesvote.weighting._joint_kernels import mix
 
         out = np.empty(self.n_members(state))
         mix(state.evidence, state.means, out)
         return out
-
-    def variance(self, state: JointState) -> Array:
-        """Posterior variance of every weight."""
-        around = np.diagonal(state.covariances, axis1=1, axis2=2) + (state.means - self.mean(state)) ** 2
-        return np.asarray(self._mixture(state) @ around)
-
-    def _quantile(self, state: JointState, probability: float) -> Array:
-        from scipy.optimize.elementwise import find_root
-        from scipy.special import ndtr, ndtri
-
-        sd = np.sqrt(np.diagonal(state.covariances, axis1=1, axis2=2))
-        mixture = self._mixture(state)
-        each = state.means + sd * ndtri(probability)
-
-        def excess(weight: Array, member: Array) -> Array:
-            i = member.astype(np.intp)
-            return np.asarray(mixture @ ndtr((weight - state.means[:, i]) / sd[:, i]) - probability)
-
-        # The mixture's quantile lies between those of its parts; widen the bracket slightly so that its ends differ.
-        margin = 1e-9 * sd.max(axis=0)
-        ends = (each.min(axis=0) - margin, each.max(axis=0) + margin)
-        return np.asarray(find_root(excess, ends, args=(np.arange(len(margin), dtype=np.float64),)).x)
-
-    def _sample(self, state: JointState, size: int, rng: np.random.Generator) -> Array:
-        which = rng.choice(len(state.evidence), size=size, p=self._mixture(state))
-        factors = np.linalg.cholesky(_symmetric(state.covariances))
-        normal = rng.standard_normal((size, self.n_members(state)))
-        draws = np.empty_like(normal)
-        for k, factor in enumerate(factors):
-            draws[which == k] = state.means[k] + normal[which == k] @ factor.T
-        return draws
 
     def terms(self, weights: Array, G: Array) -> Array:
         """Members' parts of the ensemble loss, minus half their weighted margins."""

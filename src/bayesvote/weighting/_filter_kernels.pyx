@@ -1,0 +1,378 @@
+"""Kernels of joint posteriors whose weights drift: Gaussian filters side by side, for the squared and the logistic loss.
+
+After each row that is learned the weights take a step of an autoregressive process around the prior mean, so a filter
+stands ready for the next row. What a row does to a covariance is put off until the next row's product with it, as both
+read all of it.
+"""
+
+cimport numpy as cnp
+from libc.math cimport exp, fabs, log, sqrt
+from libc.string cimport memset
+
+from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote.weighting._mixture cimport inner, label_losses, largest, mix_means, to_margins
+
+cdef extern from "_triangle.h" nogil:
+    void subtract_and_multiply(double *A, Py_ssize_t m, const double *u, const double *x, double *out)
+    void only_multiply(double *A, Py_ssize_t m, const double *x, double *out)
+    void only_subtract(double *A, Py_ssize_t m, const double *u)
+    void drift_and_multiply(
+        double *A, Py_ssize_t m, const double *u, double scale, double added, const double *x, double *out
+    )
+    void only_drift(double *A, Py_ssize_t m, const double *u, double scale, double added)
+
+cnp.import_array()
+
+cdef extern from *:
+    """
+    #define PI_EIGHTH 0.39269908169872414
+    #define LEAST_LOG -27.631021115928547 /* log 1e-12: one surprise must not count against a filter for ever */
+    #define TINY 1e-300
+    """
+    const double PI_EIGHTH
+    const double LEAST_LOG
+    const double TINY
+
+
+cdef struct Filters:
+    Py_ssize_t n
+    Py_ssize_t m
+    double prior_mean  # of every weight
+    double discount
+    const double *precisions
+    const double *persistence
+    double *covariances
+    double *means
+    double *evidence
+    double *samples
+    double *updates  # u of each filter: u u' is to be taken from its covariance, which then drifts
+    bint *put_off
+
+
+cdef Py_ssize_t space_for(Py_ssize_t n, Py_ssize_t m) noexcept:
+    """How much room filters need besides their state."""
+    return n * m + n
+
+
+cdef int view(
+    Filters *all, precisions, persistence, double discount, double prior_mean, state, double *space
+) except -1:
+    """Look at a state; only who learns may write to it."""
+    all.n = dim(state.means, 0)
+    all.m = dim(state.means, 1)
+    all.prior_mean = prior_mean
+    all.discount = discount
+    all.precisions = doubles(precisions)
+    all.persistence = doubles(persistence)
+    all.covariances = <double *> doubles(state.covariances)
+    all.means = <double *> doubles(state.means)
+    all.evidence = <double *> doubles(state.evidence)
+    all.samples = <double *> doubles(state.samples)
+    all.updates = space
+    all.put_off = <bint *> (space + all.n * all.m)
+    memset(all.put_off, 0, all.n * sizeof(bint))
+    return 0
+
+
+cdef inline double noise(const Filters *all, Py_ssize_t p) noexcept nogil:
+    """Variance that a step adds, which keeps the prior what it is."""
+    return (1.0 - all.persistence[p] * all.persistence[p]) / all.precisions[p]
+
+
+cdef inline void multiply(Filters *all, Py_ssize_t p, const double *x, double *s) noexcept nogil:
+    """Do what was put off, and put the product of the covariance with x into s."""
+    cdef Py_ssize_t m = all.m
+    cdef double *covariance = all.covariances + p * m * m
+    cdef double rho = all.persistence[p]
+    if not all.put_off[p]:
+        only_multiply(covariance, m, x, s)
+    elif rho == 1.0:
+        subtract_and_multiply(covariance, m, all.updates + p * m, x, s)
+    else:
+        drift_and_multiply(covariance, m, all.updates + p * m, rho * rho, noise(all, p), x, s)
+    all.put_off[p] = False
+
+
+cdef inline void catch_up(Filters *all) noexcept nogil:
+    """Do what was put off."""
+    cdef Py_ssize_t m = all.m
+    cdef Py_ssize_t p
+    cdef double *covariance
+    cdef double rho
+    for p in range(all.n):
+        covariance = all.covariances + p * m * m
+        rho = all.persistence[p]
+        if all.put_off[p] and rho == 1.0:
+            only_subtract(covariance, m, all.updates + p * m)
+        elif all.put_off[p]:
+            only_drift(covariance, m, all.updates + p * m, rho * rho, noise(all, p))
+        all.put_off[p] = False
+
+
+cdef inline void absorb(
+    Filters *all, Py_ssize_t p, const double *s, double shift, double gain, double w, double log_density
+) noexcept nogil:
+    """Move a mean by shift s and drift; put off to take gain s s' from the covariance and let it drift."""
+    cdef Py_ssize_t m = all.m
+    cdef double *mean = all.means + p * m
+    cdef double *u = all.updates + p * m
+    cdef double rho = all.persistence[p]
+    cdef double prior = all.prior_mean
+    cdef double root = sqrt(gain)
+    cdef Py_ssize_t i
+    for i in range(m):
+        mean[i] += shift * s[i]
+        u[i] = root * s[i]
+    if rho != 1.0:
+        for i in range(m):
+            mean[i] = prior + rho * (mean[i] - prior)
+    all.put_off[p] = True
+    all.samples[p] = rho * all.samples[p] + w
+    all.evidence[p] = all.discount * all.evidence[p] + log_density
+
+
+cdef void squared_rows(
+    Filters *all,
+    const double *G,
+    const double *truth,
+    const double *w,
+    Py_ssize_t n,
+    Py_ssize_t n_labels,
+    double theta,
+    double *out,
+    double *space,
+) noexcept nogil:
+    cdef Py_ssize_t m = all.m
+    cdef double *s = space
+    cdef double *x = space + m
+    cdef double *weights = space + 2 * m
+    cdef double spread, gain, residual
+    cdef Py_ssize_t t, p
+    for t in range(n):
+        mix_means(all.evidence, all.means, all.n, m, weights)
+        label_losses(weights, G + t * n_labels * m, n_labels, m, s, out + t * n_labels)
+        if w[t] == 0.0:
+            continue
+        to_margins(truth + t * m, m, x)
+        for p in range(all.n):
+            multiply(all, p, x, s)
+            spread = 1.0 + theta * w[t] * inner(s, x, m)
+            gain, residual = theta * w[t] / spread, 1.0 - inner(all.means + p * m, x, m)
+            absorb(all, p, s, gain * residual, gain, w[t], -0.5 * (log(spread) + gain * residual * residual))
+    catch_up(all)
+
+
+def squared_stream(G, truth, w, double theta, double discount, precisions, persistence, state, out):
+    """Losses (1 - weighted margin)/2 of every row, then the row into every filter under the squared loss."""
+    G, truth, w = contiguous(G), contiguous(truth), contiguous(w)
+    cdef Filters all
+    cdef Py_ssize_t n = dim(G, 0)
+    cdef Py_ssize_t n_labels = dim(G, 1)
+    cdef Py_ssize_t m = dim(G, 2)
+    cdef const double *G_ = doubles(G)
+    cdef const double *truth_ = doubles(truth)
+    cdef const double *w_ = doubles(w)
+    cdef double *out_ = own_doubles(out)
+    scratch = room(3 * m + space_for(dim(state.means, 0), m))
+    cdef double *space = own_doubles(scratch)
+    view(&all, precisions, persistence, discount, 1.0 / m, state, space + 3 * m)
+    with nogil:
+        squared_rows(&all, G_, truth_, w_, n, n_labels, theta, out_, space)
+
+
+cdef inline double sigmoid(double z) noexcept nogil:
+    return 1.0 / (1.0 + exp(-z)) if z >= 0.0 else exp(z) / (1.0 + exp(z))
+
+
+cdef inline double lead(
+    const double *X, const double *z, Py_ssize_t n_labels, Py_ssize_t label, Py_ssize_t m, double *d
+) noexcept nogil:
+    """Log-odds of a label against all others, and into d what they grow by with the weights.
+
+    They are z of the label less the log-sum-exp of the others'; z is half the weighted sum of the margins X.
+    """
+    cdef double top = -1e308
+    cdef double total = 0.0
+    cdef double share
+    cdef Py_ssize_t k, i
+    for k in range(n_labels):
+        if k != label:
+            top = max(top, z[k])
+    for k in range(n_labels):
+        if k != label:
+            total += exp(z[k] - top)
+    for i in range(m):
+        d[i] = 0.5 * X[label * m + i]
+    for k in range(n_labels):
+        if k != label:
+            share = 0.5 * exp(z[k] - top) / total
+            for i in range(m):
+                d[i] -= share * X[k * m + i]
+    return z[label] - top - log(total)
+
+
+cdef struct Scratch:
+    double *X  # margins of every label
+    double *d  # what the log-odds grow by with the weights
+    double *s  # its product with each covariance
+    double *z  # of every label
+    double *probabilities  # of every label, by each filter
+    double *odds  # log-odds of the likeliest label
+    double *variance  # of these
+    Py_ssize_t *likeliest
+
+
+cdef inline void moderate(const Scratch *own, Py_ssize_t p, Py_ssize_t n_labels, double variance) noexcept nogil:
+    """Probabilities of the labels, averaged over log-odds of that variance (MacKay 1992)."""
+    cdef double kappa = 1.0 / sqrt(1.0 + PI_EIGHTH * variance)
+    cdef double top = kappa * own.z[own.likeliest[p]]
+    cdef double total = 0.0
+    cdef double *out = own.probabilities + p * n_labels
+    cdef Py_ssize_t k
+    for k in range(n_labels):
+        out[k] = exp(kappa * own.z[k] - top)
+        total += out[k]
+    for k in range(n_labels):
+        out[k] /= total
+
+
+cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, const Scratch *own, double *out) noexcept nogil:
+    """Minus the log-probability of every label, mixed over the filters; what they need to learn is left in ``own``."""
+    cdef Py_ssize_t m = all.m
+    cdef double best = largest(all.evidence, all.n)
+    cdef double total = 0.0
+    cdef double weight
+    cdef double *s
+    cdef Py_ssize_t p, k, i
+    for k in range(n_labels):
+        to_margins(G + k * m, m, own.X + k * m)
+        for i in range(m):
+            own.X[k * m + i] = max(own.X[k * m + i], -1.0)
+        out[k] = 0.0
+    for p in range(all.n):
+        s = own.s + p * m
+        for k in range(n_labels):
+            own.z[k] = 0.5 * inner(all.means + p * m, own.X + k * m, m)
+        own.likeliest[p] = n_labels - 1
+        for k in range(n_labels - 2, -1, -1):
+            if own.z[k] > own.z[own.likeliest[p]]:
+                own.likeliest[p] = k
+        own.odds[p] = lead(own.X, own.z, n_labels, own.likeliest[p], m, own.d)
+        multiply(all, p, own.d, s)
+        own.variance[p] = max(inner(s, own.d, m), 0.0)
+        moderate(own, p, n_labels, own.variance[p])
+        weight = exp(all.evidence[p] - best)
+        total += weight
+        for k in range(n_labels):
+            out[k] += weight * own.probabilities[p * n_labels + k]
+    for k in range(n_labels):
+        out[k] = -log(max(out[k] / total, TINY))
+
+
+cdef inline double settled(double odds, double reach) noexcept nogil:
+    """Log-odds of a label at the mode of the posterior that has learned it, ``reach`` being their variance before.
+
+    They are z = odds + reach sigmoid(-z), by Newton's method between bounds: a single step would know no bound where
+    the loss is straight.
+    """
+    cdef double low = odds
+    cdef double high = odds + reach
+    cdef double z = odds
+    cdef double miss, excess, new
+    cdef int turn
+    for turn in range(30):
+        miss = sigmoid(-z)
+        excess = z - odds - reach * miss
+        if excess > 0.0:
+            high = z
+        else:
+            low = z
+        new = z - excess / (1.0 + reach * miss * (1.0 - miss))
+        if not (low <= new <= high):
+            new = 0.5 * (low + high)
+        if fabs(new - z) <= 1e-12 * (1.0 + fabs(new)):
+            return new
+        z = new
+    return z
+
+
+cdef inline void learn(Filters *all, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own) noexcept nogil:
+    """Learn a label: go to the mode along its log-odds, and take their curvature there."""
+    cdef Py_ssize_t m = all.m
+    cdef double odds, variance, sign, miss, curvature
+    cdef double *s
+    cdef Py_ssize_t p, k
+    for p in range(all.n):
+        s = own.s + p * m
+        odds, variance, sign = own.odds[p], own.variance[p], 1.0
+        if label != own.likeliest[p] and n_labels == 2:
+            odds, sign = -odds, -1.0
+        elif label != own.likeliest[p]:
+            for k in range(n_labels):
+                own.z[k] = 0.5 * inner(all.means + p * m, own.X + k * m, m)
+            odds = lead(own.X, own.z, n_labels, label, m, own.d)
+            multiply(all, p, own.d, s)
+            variance = max(inner(s, own.d, m), 0.0)
+        odds = settled(odds, w * variance)
+        miss = sigmoid(-odds)
+        curvature = w * miss * (1.0 - miss)
+        absorb(
+            all,
+            p,
+            s,
+            sign * w * miss,
+            curvature / (1.0 + curvature * variance),
+            w,
+            w * max(log(max(own.probabilities[p * n_labels + label], TINY)), LEAST_LOG),
+        )
+
+
+cdef void logistic_rows(
+    Filters *all,
+    const double *G,
+    const Py_ssize_t *y,
+    const double *w,
+    Py_ssize_t n,
+    Py_ssize_t n_labels,
+    double *out,
+    const Scratch *own,
+) noexcept nogil:
+    """Do what `logistic_stream` does; without labels nothing is learned."""
+    cdef Py_ssize_t t
+    for t in range(n):
+        predict(all, G + t * n_labels * all.m, n_labels, own, out + t * n_labels)
+        if y != NULL and w[t] != 0.0:
+            learn(all, y[t], w[t], n_labels, own)
+    catch_up(all)
+
+
+def logistic_stream(G, y, w, double prior_mean, double discount, precisions, persistence, state, out):
+    """Minus log-probabilities of every row's labels, then the row into every filter under the logistic loss.
+
+    Without labels nothing is learned, and the state only read.
+    """
+    G, y, w = contiguous(G), contiguous(y), contiguous(w)
+    cdef Filters all
+    cdef Scratch own
+    cdef Py_ssize_t n = dim(G, 0)
+    cdef Py_ssize_t n_labels = dim(G, 1)
+    cdef Py_ssize_t m = dim(G, 2)
+    cdef Py_ssize_t n_filters = dim(state.means, 0)
+    cdef const double *G_ = doubles(G)
+    cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
+    cdef const double *w_ = doubles(w)
+    cdef double *out_ = own_doubles(out)
+    scratch = room((n_labels + 1 + n_filters) * m + n_labels + (n_labels + 3) * n_filters + space_for(n_filters, m))
+    own.X = own_doubles(scratch)
+    own.d = own.X + n_labels * m
+    own.s = own.d + m
+    own.z = own.s + n_filters * m
+    own.probabilities = own.z + n_labels
+    own.odds = own.probabilities + n_filters * n_labels
+    own.variance = own.odds + n_filters
+    own.likeliest = <Py_ssize_t *> (own.variance + n_filters)
+    view(&all, precisions, persistence, discount, prior_mean, state, own.variance + 2 * n_filters)
+    if y_ != NULL:
+        own_doubles(state.covariances)  # refused if it may not be written to
+    with nogil:
+        logistic_rows(&all, G_, y_, w_, n, n_labels, out_, &own)

@@ -1,0 +1,150 @@
+"""What joint posteriors share: Gaussians side by side, mixed by their evidence, and weights that drift."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesvote import _checks
+from bayesvote._checks import Array
+from bayesvote._parts import S, all_finite, require
+from bayesvote.weighting.base import Posterior
+
+
+def symmetric(lower: Array) -> Array:
+    """Whole matrices from their lower triangles."""
+    return np.tril(lower) + np.swapaxes(np.tril(lower, -1), -1, -2)
+
+
+class Gaussians(NamedTuple):
+    """A mixture of Gaussians over the weights."""
+
+    shares: Array  # (k,), which sum to 1
+    means: Array  # (k, m)
+    covariances: Array  # (k, m, m), of which the lower triangles count
+
+
+class GaussianPosterior(Posterior[S]):
+    """A posterior over all weights together that is a mixture of Gaussians."""
+
+    @abstractmethod
+    def gaussians(self, state: S) -> Gaussians:
+        """The mixture that a state stands for."""
+
+    def mean(self, state: S) -> Array:
+        """Posterior mean."""
+        shares, means, _ = self.gaussians(state)
+        return np.asarray(shares @ means)
+
+    def variance(self, state: S) -> Array:
+        """Posterior variance of every weight."""
+        shares, means, covariances = self.gaussians(state)
+        around = np.diagonal(covariances, axis1=1, axis2=2) + (means - self.mean(state)) ** 2
+        return np.asarray(shares @ around)
+
+    def _quantile(self, state: S, probability: float) -> Array:
+        from scipy.optimize.elementwise import find_root
+        from scipy.special import ndtr, ndtri
+
+        shares, means, covariances = self.gaussians(state)
+        sd = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+        each = means + sd * ndtri(probability)
+
+        def excess(weight: Array, member: Array) -> Array:
+            i = member.astype(np.intp)
+            return np.asarray(shares @ ndtr((weight - means[:, i]) / sd[:, i]) - probability)
+
+        # The mixture's quantile lies between those of its parts; a hair wider, so that the ends differ.
+        margin = 1e-9 * sd.max(axis=0)
+        ends = (each.min(axis=0) - margin, each.max(axis=0) + margin)
+        return np.asarray(find_root(excess, ends, args=(np.arange(len(margin), dtype=np.float64),)).x)
+
+    def _sample(self, state: S, size: int, rng: np.random.Generator) -> Array:
+        shares, means, covariances = self.gaussians(state)
+        which = rng.choice(len(shares), size=size, p=shares)
+        factors = np.linalg.cholesky(symmetric(covariances))
+        normal = rng.standard_normal((size, means.shape[1]))
+        draws = np.empty_like(normal)
+        for k, factor in enumerate(factors):
+            draws[which == k] = means[k] + normal[which == k] @ factor.T
+        return draws
+
+
+def mixed_by(evidence: Array) -> Array:
+    """Shares of posteriors of that log-evidence."""
+    weights = np.exp(evidence - evidence.max())
+    return np.asarray(weights / weights.sum())
+
+
+class FilterState(NamedTuple):
+    """Posteriors of weights that drift, ready for the next row: one for each pair of precision and persistence.
+
+    Of the covariances the lower triangles count, and the squares of four along the diagonal, which are whole.
+    """
+
+    covariances: Array  # (k, m, m)
+    means: Array  # (k, m)
+    evidence: Array  # (k,): log of the discounted evidence
+    samples: Array  # (k,): weights of the rows, each times the correlation of the weights then and now
+
+
+def filters(who: str, precision: float | Sequence[float], persistence: float | Sequence[float]) -> tuple[Array, Array]:
+    """Precision and persistence of every posterior, checked."""
+    given = [np.atleast_1d(np.asarray(values, dtype=np.float64)) for values in (precision, persistence)]
+    for name, values, check in zip(
+        ("precision", "persistence"), given, (_checks.positive, _checks.fraction), strict=True
+    ):
+        if values.ndim != 1 or len(values) == 0:
+            raise ValueError(f"{who}: {name} must hold at least one number, got {values.tolist()}.")
+        for value in values:
+            check(who, name, float(value))
+    sizes = {len(values) for values, own in zip(given, (precision, persistence), strict=True) if np.ndim(own)}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"{who}: precision and persistence must be of the same length, or one of them a single number, "
+            f"got {len(given[0])} and {len(given[1])}."
+        )
+    p, rho = np.broadcast_arrays(*given)
+    return np.ascontiguousarray(p), np.ascontiguousarray(rho)
+
+
+def plain(values: float | Sequence[float]) -> float | Sequence[float]:
+    """A number as it is; any sequence as one that compares and hashes."""
+    return values if isinstance(values, int | float) else tuple(map(float, np.asarray(values).reshape(-1)))
+
+
+def start_filters(precisions: Array, n_members: int, prior_mean: float) -> FilterState:
+    """Filters before any row: their priors."""
+    k = len(precisions)
+    covariances = np.eye(n_members) / precisions[:, None, None]
+    return FilterState(covariances, np.full((k, n_members), prior_mean), np.zeros(k), np.zeros(k))
+
+
+def check_filters(state: FilterState, precisions: Array) -> None:
+    """Refuse covariances that are none, or wider than the prior, and evidence for more than certainty."""
+    all_finite(state)
+    require(not np.any(state.samples < 0), "samples must be at least 0")
+    require(not np.any(state.evidence > 0), "evidence must be at most 0")
+    squares = np.arange(state.means.shape[1] // 4 * 4).reshape(-1, 4)
+    blocks = state.covariances[:, squares[:, :, None], squares[:, None, :]]
+    require(np.array_equal(blocks, np.swapaxes(blocks, -1, -2)), "covariances must be symmetric")
+    eigenvalues = np.linalg.eigvalsh(symmetric(state.covariances))
+    require(not np.any(eigenvalues[:, 0] <= 0), "covariances must be positive definite")
+    require(
+        not np.any(eigenvalues[:, -1] * precisions > 1 + 1e-6), "covariances must not be wider than those of the prior"
+    )
+
+
+def refusal(who: str, method: str) -> TypeError:
+    """Say why weights that drift are no sums."""
+    return TypeError(
+        f"{who}.{method}: persistence and discount must be 1, as weights that drift depend on the order of the rows. "
+        "Use JointGaussian() without them."
+    )
+
+
+def kept(persistence: ArrayLike, discount: float) -> bool:
+    """Whether nothing fades."""
+    return discount == 1 and bool(np.all(np.asarray(persistence) == 1))
