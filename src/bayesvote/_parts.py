@@ -81,6 +81,7 @@ class Versioned(ABC, Generic[S]):
 
     def refilled(self, blank: S, version: int, arrays: Arrays) -> S:
         """Return a state with these arrays, of the shapes and types of the blank one."""
+        require(type(version) is int, "version must be a whole number")
         given = arrays if version == self.version else self.upgraded(version, arrays)
         wanted: dict[str, NDArray[Any]] = blank._asdict()
         if given.keys() != wanted.keys():

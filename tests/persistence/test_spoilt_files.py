@@ -13,6 +13,8 @@ from bayesvote import (
     GammaRate,
     GammaShape,
     JointGaussian,
+    JointLogistic,
+    LinearBank,
     NaiveBayesBank,
     OGBoost,
     OSBoost,
@@ -84,6 +86,8 @@ def test_ten_thousand_spoilt_files() -> None:
     models: list[Any] = [Ensemble(bank, JointGaussian(precision=(1.0, 2.0))), Ensemble(PerceptronBank(3)), OSBoost()]
     models += [OGBoost("naive_bayes", 3), Ensemble(Frozen(FernBank(3, depth=2, warmup=8)), GammaShape(), "logistic")]
     models[2].n_members = 3
+    models += [Ensemble(LinearBank(3), JointLogistic((1.0, 2.0), (1.0, 0.9)))]
+    models += [Ensemble(LinearBank(3), JointGaussian((1.0, 2.0), persistence=(1.0, 0.9)))]
     X, y = rows(12)
     for model in models:
         model.start(D, rng=0).decide_then_learn(X, y)
