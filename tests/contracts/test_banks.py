@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from bayesvote import Ensemble, EstimatorBank, FernBank, Frozen, NaiveBayesBank, PerceptronBank, Union, pretrain
+from bayesvote import (
+    Ensemble,
+    EstimatorBank,
+    FernBank,
+    Frozen,
+    NaiveBayesBank,
+    PerceptronBank,
+    TreeBank,
+    Union,
+    pretrain,
+)
 from bayesvote._checks import Array, Labels
 from bayesvote.members import BANKS, Bank
 from bayesvote.persistence import dumps, loads
@@ -47,6 +57,7 @@ SAMPLES: dict[str, Callable[[int], Bank[Any]]] = {
     "averaged": lambda _: PerceptronBank(4, max_features=None, averaged=True),
     "naive_bayes": lambda _: NaiveBayesBank(4),
     "fern": lambda _: FernBank(4, depth=3, warmup=64),
+    "tree": lambda _: TreeBank(3, recent=[(16, 2, 8)], refined=[1.0, 10.0], rows_kept=32, max_nodes=25),
     "frozen": frozen,
     "union": lambda k: Union([PerceptronBank(2), Union([NaiveBayesBank(2)]), frozen(k)]),
     "estimators": fitted,

@@ -11,6 +11,7 @@ from bayesvote.members.frozen import Frozen, pretrain
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank
 from bayesvote.members.subsets import random_subsets
+from bayesvote.members.trees import TreeBank
 from bayesvote.members.union import Union, mixed
 
 # Every kind of bank, by the name that estimators and command line know. Model files can name no others.
@@ -20,6 +21,7 @@ BANKS: dict[str, type[Bank[Any]]] = {
     "frozen": Frozen,
     "naive_bayes": NaiveBayesBank,
     "perceptron": PerceptronBank,
+    "tree": TreeBank,
     "union": Union,
 }
 # Further names for settings of them.
@@ -43,6 +45,7 @@ __all__ = [
     "Frozen",
     "NaiveBayesBank",
     "PerceptronBank",
+    "TreeBank",
     "Union",
     "mixed",
     "named",
