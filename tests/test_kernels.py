@@ -28,7 +28,10 @@ holes = np.where(rng.random(X.shape) < 0.02, np.nan, X)
 digest = hashlib.sha256()
 
 for weighter in (GammaRate(), JointGaussian(), JointGaussian(forgetting=0.99), SGD(), AveragedSGD()):
-    for bank in (PerceptronBank(37), PerceptronBank(5, averaged=True), NaiveBayesBank(37), FernBank(37, depth=4)):
+    for bank in (
+        PerceptronBank(37), PerceptronBank(5, averaged=True), NaiveBayesBank(37), FernBank(37, depth=4),
+        TreeBank(5, [(128, 3, 32)], rows_kept=600),
+    ):
         for rows, labels in ((X, y), (csr_array(X), y), (holes, y), (X, three)):
             model = Ensemble(bank, weighter).start(21, labels.max() + 1, rng=0)
             digest.update(model.decide_then_learn(rows, labels).tobytes())

@@ -81,6 +81,8 @@ class Versioned(ABC, Generic[S]):
 
     def refilled(self, blank: S, version: int, arrays: Arrays) -> S:
         """Return a state with these arrays, of the shapes and types of the blank one."""
+        if type(version) is not int:
+            raise ValueError(f"the version {version!r}, which is not a whole number")
         given = arrays if version == self.version else self.upgraded(version, arrays)
         wanted: dict[str, NDArray[Any]] = blank._asdict()
         if given.keys() != wanted.keys():
