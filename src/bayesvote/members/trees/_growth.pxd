@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 
 from bayesvote.members.trees._kept cimport (
-    IN_BLOCK, Kept, draw_below, draw_between, label_at, place_of, value_at, weight_at
+    IN_BLOCK, Block, Kept, draw_below, draw_between, label_at, place_of, value_at, weight_at
 )
 from bayesvote.members.trees._tree cimport Tree, descend, free_tree, plant, resize, several_classes, split
 
@@ -49,7 +49,7 @@ cdef struct Bench:
     double *total  # (K,)
     double *below  # (K,)
     double *missing  # (K,)
-    const float *base[SAMPLE]  # of each row in its block
+    const float *base[SAMPLE]  # of each row
     Py_ssize_t places[SAMPLE]
     int32_t labels[SAMPLE]
     float x[SAMPLE]
@@ -139,6 +139,7 @@ cdef inline float some_cut(const Bench *bench, float least, float largest, uint6
 
 cdef inline void lay_out(Bench *bench, const Kept *kept, const int32_t *places, Py_ssize_t n) noexcept nogil:
     """Put the rows of a node on the bench."""
+    cdef const Block *block
     cdef Py_ssize_t q, k, place
     bench.n_rows = n
     bench.n_lanes = (n + CUT_LANES - 1) // CUT_LANES * CUT_LANES
@@ -147,7 +148,8 @@ cdef inline void lay_out(Bench *bench, const Kept *kept, const int32_t *places, 
     for q in range(n):
         place = places[q]
         bench.places[q] = place
-        bench.base[q] = kept.blocks[place // IN_BLOCK].values + place % IN_BLOCK
+        block = kept.blocks[place // IN_BLOCK]
+        bench.base[q] = block.values + place % IN_BLOCK * block.width
         bench.labels[q] = label_at(kept, place)
         bench.w[q] = weight_at(kept, place)
         bench.w1[q] = bench.w[q] if bench.labels[q] == 1 else 0.0
@@ -171,7 +173,7 @@ cdef inline Py_ssize_t ask(Bench *bench, const Kept *kept, Growth *growth, Quest
         column = draw_below(&growth.random, growth.n_columns)
         if column < kept.narrowest:
             for q in range(bench.n_rows):
-                bench.x[q] = bench.base[q][column * IN_BLOCK]
+                bench.x[q] = bench.base[q][column]
         else:
             for q in range(bench.n_rows):
                 bench.x[q] = value_at(kept, bench.places[q], column)

@@ -1,15 +1,15 @@
-"""The rows that trees are grown from: the last ones, feature by feature, in blocks that are made when rows come."""
+"""The rows that trees are grown from: the last ones, in blocks that are made when rows come."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memset
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
 cdef enum:
     IN_BLOCK = 256  # rows
 
 
 cdef struct Block:
-    float *values  # (width, IN_BLOCK)
+    float *values  # (IN_BLOCK, width)
     Py_ssize_t width
     int32_t labels[IN_BLOCK]
     float weights[IN_BLOCK]
@@ -32,7 +32,7 @@ cdef inline Py_ssize_t place_of(const Kept *kept, int64_t row) noexcept nogil:
 
 cdef inline float value_at(const Kept *kept, Py_ssize_t place, Py_ssize_t column) noexcept nogil:
     cdef const Block *block = kept.blocks[place // IN_BLOCK]
-    return block.values[column * IN_BLOCK + place % IN_BLOCK] if column < block.width else 0.0
+    return block.values[place % IN_BLOCK * block.width + column] if column < block.width else 0.0
 
 
 cdef inline int32_t label_at(const Kept *kept, Py_ssize_t place) noexcept nogil:
@@ -55,12 +55,14 @@ cdef inline int make_room(Kept *kept, Py_ssize_t place, Py_ssize_t n_columns) no
             return -1
     if block.width >= n_columns:
         return 0
-    # The first block is made as wide as need be; columns that come later come in numbers.
+    # Columns that come later come in numbers.
     width = n_columns if block.width == 0 else max(n_columns, 2 * block.width)
-    values = <float *> realloc(block.values, width * IN_BLOCK * sizeof(float))
+    values = <float *> calloc(IN_BLOCK * width, sizeof(float))
     if values == NULL:
         return -1
-    memset(values + block.width * IN_BLOCK, 0, (width - block.width) * IN_BLOCK * sizeof(float))
+    for i in range(IN_BLOCK if block.width else 0):
+        memcpy(values + i * width, block.values + i * block.width, block.width * sizeof(float))
+    free(block.values)
     block.values = values
     block.width = width
     kept.narrowest = width

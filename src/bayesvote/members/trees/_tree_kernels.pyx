@@ -351,8 +351,10 @@ cdef class Forest:
                             place %= IN_BLOCK
                             block.labels[place] = <int32_t> self.y[r]
                             block.weights[place] = <float> self.w[r]
-                            for k in range(self.kept.n_columns):
-                                block.values[k * IN_BLOCK + place] = self.records.tile[r * self.records.width + k]
+                            memcpy(
+                                block.values + place * block.width, self.records.tile + r * self.records.width,
+                                self.kept.n_columns * sizeof(float),
+                            )
             self.kept.seen = seen
             self.next_tree = 0
         if failed:
@@ -635,7 +637,7 @@ cdef class Forest:
         cdef const int32_t *from_labels = ints(state.labels)
         cdef const float *from_weights = floats(state.weights)
         cdef Py_ssize_t n = dim(state.rows, 0)
-        cdef Py_ssize_t r, k, place
+        cdef Py_ssize_t r, place
         cdef Block *block
         memcpy(self.column_of, ints(state.column_of), self.n_features * sizeof(int32_t))
         self.kept.seen = state.seen[0]
@@ -648,8 +650,10 @@ cdef class Forest:
             place %= IN_BLOCK
             block.labels[place] = from_labels[r]
             block.weights[place] = from_weights[r]
-            for k in range(self.kept.n_columns):
-                block.values[k * IN_BLOCK + place] = rows[r * self.kept.n_columns + k]
+            memcpy(
+                block.values + place * block.width, rows + r * self.kept.n_columns,
+                self.kept.n_columns * sizeof(float),
+            )
 
     cdef dict trees_state(self):
         cdef Py_ssize_t m = self.n_trees
