@@ -59,6 +59,9 @@ static inline void weights_below(
     *sum1 = sum_of_lanes(s1);
 }
 
+/* Have memory brought near that is about to be read and written. */
+static inline void fetch(const void *p) { __builtin_prefetch(p, 1); }
+
 /* The next item of work that several threads share. */
 static inline ptrdiff_t take_next(ptrdiff_t *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
 

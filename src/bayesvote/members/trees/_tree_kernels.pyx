@@ -35,11 +35,14 @@ cdef extern from "_logs.h" nogil:
 
 cdef extern from "_cuts.h" nogil:
     Py_ssize_t take_next(Py_ssize_t *next)
+    void fetch(const void *p)
 
 cnp.import_array()
 
 cdef enum:
     ABREAST = 8  # rows on their way down a tree at a time: none waits for the memory that another needs
+    AHEAD = 4  # rows whose leaves are fetched beforehand
+    LINE = 64  # bytes
 
 cdef extern from *:
     """
@@ -74,6 +77,7 @@ cdef struct Member:
 # A block of rows on its way through the trees.
 cdef struct Records:
     Py_ssize_t n
+    Py_ssize_t n_classes
     Py_ssize_t width
     float *tile  # (n, width)
     int32_t *leaves  # (n, m)
@@ -106,6 +110,7 @@ cdef int lay_records(Records *records, Py_ssize_t n, Py_ssize_t width, Py_ssize_
             return -1
         records.capacity = n
     records.n = n
+    records.n_classes = k
     records.width = width
     return 0
 
@@ -168,6 +173,51 @@ cdef void find_leaves(const Tree *tree, const Records *records, Py_ssize_t first
     while r < records.n:
         found[r] = descend(tree.nodes, records.tile + r * records.width, 0)
         r += 1
+
+
+cdef void find_across(const Member *members, Py_ssize_t m, const Records *records, Py_ssize_t row) noexcept nogil:
+    """The leaves of one row in all trees, several trees abreast; they go to the records."""
+    cdef const float *x = records.tile + row * records.width
+    cdef int32_t *found = records.leaves + row * m
+    cdef Py_ssize_t first = 0
+    cdef Py_ssize_t i, last
+    cdef int32_t at, moved
+    while first < m:
+        last = min(m, first + ABREAST)
+        for i in range(first, last):
+            found[i] = 0
+        moved = 1
+        while moved:
+            moved = 0
+            for i in range(first, last):
+                at = next_node(members[i].tree.nodes, x, found[i])
+                moved |= at ^ found[i]
+                found[i] = at
+        for i in range(first, last):
+            fetch_leaf(&members[i].tree, found[i], records.n_classes)
+        first = last
+    for i in range(m):
+        fetch_slot(&members[i].slots, members[i].tree.slots[found[i]], records.n_classes)
+
+
+cdef inline void fetch_leaf(const Tree *tree, int32_t at, Py_ssize_t n_classes) noexcept nogil:
+    fetch(tree.counts + at * n_classes)
+    fetch(tree.priors + at * n_classes)
+    fetch(tree.parents + at)
+    fetch(tree.slots + at)
+
+
+cdef inline void fetch_slot(const Slots *slots, int32_t slot, Py_ssize_t n_classes) noexcept nogil:
+    cdef Py_ssize_t size = CANDIDATES * SIDES * n_classes
+    cdef Py_ssize_t k
+    if slot < 0:
+        return
+    fetch(slots.weights + slot)
+    fetch(slots.columns + slot * CANDIDATES)
+    fetch(slots.cuts + slot * CANDIDATES)
+    fetch(slots.ready + slot * CANDIDATES)
+    for k in range((size * 4 + LINE - 1) // LINE):
+        fetch(slots.counts + slot * size + k * (LINE // 4))
 
 
 cdef inline void record(
@@ -355,6 +405,8 @@ cdef class Forest:
                                 block.values + place * block.width, self.records.tile + r * self.records.width,
                                 self.kept.n_columns * sizeof(float),
                             )
+                for r in range(self.records.n if self.records.n < ABREAST else 0):
+                    find_across(self.members, self.n_trees, &self.records, r)
             self.kept.seen = seen
             self.next_tree = 0
         if failed:
@@ -403,8 +455,15 @@ cdef class Forest:
         cdef const float *x
         cdef Py_ssize_t r
         cdef int32_t at
-        find_leaves(tree, records, 0, found)
+        if records.n < ABREAST:
+            for r in range(records.n):
+                found[r] = records.leaves[r * self.n_trees + i]
+        else:
+            find_leaves(tree, records, 0, found)
         for r in range(records.n):
+            if r + AHEAD < records.n:
+                fetch_leaf(tree, found[r + AHEAD], self.n_classes)
+                fetch_slot(&member.slots, tree.slots[found[r + AHEAD // 2]], self.n_classes)
             x = records.tile + r * records.width
             at = descend(tree.nodes, x, found[r])  # it may have been split since
             record(tree, at, r, i, self.n_trees, self.n_classes, records, above, below)
@@ -470,6 +529,8 @@ cdef class Forest:
         for r in range(records.n if not failed else 0):
             taught = learn and self.w[r] > 0.0
             memset(total, 0, n_numbers * sizeof(double))
+            for i in range(m if r + 1 < records.n else 0):
+                fetch(self.refined[i].numbers + 2 * n_numbers * records.leaves[(r + 1) * m + i])
             for i in range(m):
                 numbers = self.leaf_numbers(records, r, i, taught, out + r * width, spare)
                 if numbers == NULL:
@@ -594,8 +655,14 @@ cdef class Forest:
             return -1
         fill_tile(view, first, self.column_of, records)
         out += first * width
+        for r in range(records.n if records.n < ABREAST else 0):
+            find_across(self.members, self.n_trees, records, r)
         for i in range(self.n_trees):
-            find_leaves(&self.members[i].tree, records, 0, found)
+            if records.n < ABREAST:
+                for r in range(records.n):
+                    found[r] = records.leaves[r * self.n_trees + i]
+            else:
+                find_leaves(&self.members[i].tree, records, 0, found)
             for r in range(records.n):
                 record(
                     &self.members[i].tree, found[r], r, i, self.n_trees, self.n_classes, records, above, below
