@@ -25,6 +25,7 @@ SETS = ("sonar", "splice", "mushrooms", "covtype", "changing")
 MEMBERS: dict[str, Callable[[], Bank[Any]]] = {"mixed": mixed, "trees": TreeBank}
 ROWS = 30_000
 SEEDS = 3
+REPEATS = 4
 
 
 def rows(name: str, seed: int) -> tuple[Array, Labels]:
@@ -60,18 +61,21 @@ def stream(members: str, name: str) -> dict[str, float]:
 
 
 def one_by_one(members: str, name: str) -> dict[str, float]:
-    """Microseconds of single rows, decided and learned in one call."""
+    """Microseconds of single rows, decided and learned in one call; of each row the best of some runs.
+
+    The same row costs the same in every run, so what is left is not the machine's but the row's.
+    """
     X, y = rows(name, 0)
-    ensemble = model(members, X.shape[1])
-    clock, processor = np.empty(len(y)), np.empty(len(y))
-    for t in range(len(y)):
-        start = time.perf_counter_ns(), time.thread_time_ns()
-        ensemble.decide_then_learn(X[t : t + 1], y[t : t + 1])
-        processor[t] = (time.thread_time_ns() - start[1]) / 1000
-        clock[t] = (time.perf_counter_ns() - start[0]) / 1000
-    # The first row also loads the kernels.
+    clock, processor = np.full(len(y), np.inf), np.full(len(y), np.inf)
+    for _ in range(REPEATS):
+        ensemble = model(members, X.shape[1])
+        for t in range(len(y)):
+            start = time.perf_counter_ns(), time.thread_time_ns()
+            ensemble.decide_then_learn(X[t : t + 1], y[t : t + 1])
+            processor[t] = min(processor[t], (time.thread_time_ns() - start[1]) / 1000)
+            clock[t] = min(clock[t], (time.perf_counter_ns() - start[0]) / 1000)
     return {
-        f"{what} {mark}": float(np.percentile(times[1:], percent))
+        f"{what} {mark}": float(np.percentile(times, percent))
         for what, times in (("clock", clock), ("processor", processor))
         for mark, percent in (("median", 50), ("99.9%", 99.9), ("worst", 100))
     }

@@ -21,6 +21,7 @@ cdef struct Kept:
     Block **blocks
     Py_ssize_t n_blocks
     Py_ssize_t n_columns
+    Py_ssize_t max_columns
     Py_ssize_t narrowest  # width that all blocks have
     int64_t seen  # rows kept since the start
 
@@ -56,7 +57,7 @@ cdef inline int make_room(Kept *kept, Py_ssize_t place, Py_ssize_t n_columns) no
     if block.width >= n_columns:
         return 0
     # Columns that come later come in numbers.
-    width = n_columns if block.width == 0 else max(n_columns, 2 * block.width)
+    width = n_columns if block.width == 0 else min(max(n_columns, 2 * block.width), kept.max_columns)
     values = <float *> calloc(IN_BLOCK * width, sizeof(float))
     if values == NULL:
         return -1

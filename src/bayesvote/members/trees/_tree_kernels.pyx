@@ -273,7 +273,7 @@ cdef class Forest:
     cdef readonly object lock  # held while rows are learned, and while they are scored
     cdef object settings
     cdef object schedule  # kept alive
-    cdef Py_ssize_t n_trees, n_classes, n_outputs, n_rates, n_features, max_nodes, max_columns
+    cdef Py_ssize_t n_trees, n_classes, n_outputs, n_rates, n_features, max_nodes
     cdef int64_t longest  # rows that a growth may take
     cdef Member *members
     cdef Refined *refined
@@ -295,7 +295,8 @@ cdef class Forest:
         self.n_features, self.n_classes = settings.n_features, settings.n_classes
         self.n_outputs = 1 if self.n_classes == 2 else self.n_classes
         self.n_rates = len(settings.rates)
-        self.max_nodes, self.max_columns = settings.max_nodes, settings.max_columns
+        self.max_nodes = settings.max_nodes
+        self.kept.max_columns = settings.max_columns
         self.longest = settings.longest_growth
         self.members = <Member *> calloc(self.n_trees, sizeof(Member))
         self.refined = <Refined *> calloc(self.n_trees, sizeof(Refined))
@@ -371,13 +372,13 @@ cdef class Forest:
         with nogil:
             for r in range(last - first):
                 t = first + r
-                if w_[t] > 0.0 and self.kept.n_columns < self.max_columns:
+                if w_[t] > 0.0 and self.kept.n_columns < self.kept.max_columns:
                     columns = columns_of(&view, t)
                     values = view.values + view.starts[t]
                     for k in range(view.starts[t + 1] - view.starts[t]):
                         if (
                             values[k] != 0.0 and self.column_of[columns[k]] < 0
-                            and self.kept.n_columns < self.max_columns
+                            and self.kept.n_columns < self.kept.max_columns
                         ):
                             self.column_of[columns[k]] = <int32_t> self.kept.n_columns
                             self.kept.n_columns += 1
