@@ -176,10 +176,9 @@ cdef inline int maybe_split(Tree *tree, Slots *slots, int32_t at, Py_ssize_t n_c
         return -1
     counts = slots.counts + best_candidate * SIDES * n_classes
     for k in range(n_classes):
-        tree.counts[(tree.n - 2) * n_classes + k] = counts[k] + (counts[2 * n_classes + k] if best_missing == 0 else 0.0)
-        tree.counts[(tree.n - 1) * n_classes + k] = (
-            counts[n_classes + k] + (counts[2 * n_classes + k] if best_missing == 1 else 0.0)
-        )
+        tree.counts[(tree.n - 2) * n_classes + k] = counts[k]
+        tree.counts[(tree.n - 1) * n_classes + k] = counts[n_classes + k]
+        tree.counts[(tree.n - 2 + best_missing) * n_classes + k] += counts[2 * n_classes + k]
     slots.owners[slot] = slots.free
     slots.free = slot
     tree.slots[at] = -1

@@ -299,7 +299,7 @@ cdef inline int begin(Growth *growth, const Kept *kept, Py_ssize_t n_classes) no
 cdef inline int go_on(
     Growth *growth, const Kept *kept, int64_t seen, Bench *bench, Py_ssize_t max_nodes, int64_t longest
 ) noexcept nogil:
-    """Do a row's share of the work, when so many rows were seen; return 1 if the tree is complete, -1 without memory."""
+    """Do a row's share of the work; return whether the tree is complete and has all rows seen, -1 without memory."""
     cdef Py_ssize_t work = 0
     cdef Py_ssize_t done
     cdef bint late = seen - growth.begun >= longest

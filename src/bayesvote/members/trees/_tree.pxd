@@ -15,7 +15,7 @@ cdef extern from *:
     const double LEAST_PRIOR
 
 
-# "Is the column at most the threshold?" leads to ``left``, otherwise ``left + 1``, a missing value to ``left + missing``.
+# "Is the column at most the threshold?" leads to ``left``, or else ``left + 1``; a missing value to ``left + missing``.
 # A leaf leads to itself, so that the way down needs no branch.
 cdef struct Node:
     float threshold

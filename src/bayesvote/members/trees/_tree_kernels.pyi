@@ -7,8 +7,6 @@ from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows
 from bayesvote.members.trees.state import Settings, TreeState
 
-ROWS_AT_A_TIME: int
-
 class Forest:
     lock: Lock
     def __init__(self, settings: Settings, state: TreeState) -> None: ...

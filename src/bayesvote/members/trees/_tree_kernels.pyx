@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 
 cimport numpy as cnp
-from libc.math cimport exp, log, sqrt
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -21,250 +20,26 @@ from bayesvote._arrays cimport (
     own_longs, own_octets, own_words, words
 )
 from bayesvote._input cimport RowView, columns_of, view_rows
-from bayesvote.members.trees._counters cimport (
-    CANDIDATES, SIDES, Slots, free_slots, grow_leaf, new_slot, reserve_slots
+from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, new_slot
+from bayesvote.members.trees._growth cimport Bench, go_on
+from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, free_kept, make_room, place_of, value_at
+from bayesvote.members.trees._member cimport (
+    Lesson, Member, Rules, begin_growth, fetch_leaf, fetch_slot, free_member, learn
 )
-from bayesvote.members.trees._growth cimport Bench, Growth, begin, go_on, stop
-from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, draw, free_kept, make_room, place_of, value_at
-from bayesvote.members.trees._tree cimport (
-    SMOOTHING, Tree, add_leaf, descend, free_tree, is_leaf, next_node, plant, reserve, resize
+from bayesvote.members.trees._records cimport (
+    ABREAST, Records, fill_tile, find_across, find_leaves, free_records, lay_records, narrow_weight, record,
+    write_scores
 )
-
-cdef extern from "_logs.h" nogil:
-    void half_log_ratios(double *above, const double *below, Py_ssize_t n)
+from bayesvote.members.trees._refined cimport LeafValues, Refined, refine
+from bayesvote.members.trees._tree cimport Tree, add_leaf, descend, is_leaf, plant, reserve, resize
 
 cdef extern from "_cuts.h" nogil:
     Py_ssize_t take_next(Py_ssize_t *next)
-    void fetch(const void *p)
 
 cnp.import_array()
 
 cdef enum:
-    ABREAST = 8  # rows on their way down a tree at a time: none waits for the memory that another needs
     AHEAD = 4  # rows whose leaves are fetched beforehand
-    LINE = 64  # bytes
-
-cdef extern from *:
-    """
-    /* Values and weights are kept in single precision; what it cannot hold, or subtract, is cut off. */
-    #define FARTHEST 1e38
-    #define HEAVIEST 1e12
-    #define LIGHTEST 1e-12
-    /* What a refined member gives each leaf to begin with: this share of the tree's log-odds. */
-    #define FIRST_SHARE 2.0
-    """
-    const double FARTHEST
-    const double HEAVIEST
-    const double LIGHTEST
-    const double FIRST_SHARE
-
-ROWS_AT_A_TIME = IN_BLOCK
-
-
-# A tree with what it needs to learn.
-cdef struct Member:
-    Tree tree
-    Slots slots
-    Growth growth
-    uint64_t random
-    int64_t window  # rows it is grown from
-    const int64_t *schedule  # ascending; rows seen when it is grown anew
-    Py_ssize_t n_schedule
-    int64_t period  # of growing after that, or 0: its leaves go on growing
-    int64_t offset
-
-
-# A block of rows on its way through the trees.
-cdef struct Records:
-    Py_ssize_t n
-    Py_ssize_t n_classes
-    Py_ssize_t width
-    float *tile  # (n, width)
-    int32_t *leaves  # (n, m)
-    int32_t *parents
-    float *priors  # (n, m, K)
-    uint8_t *renewed  # (n, m): the tree was replaced after the row
-    Py_ssize_t capacity
-    Py_ssize_t tile_capacity
-
-
-# Values and sums of squared gradients of a tree's leaves, (capacity, 2, rates, outputs); a sum of 0: never visited.
-cdef struct Refined:
-    float *numbers
-    Py_ssize_t capacity
-    Py_ssize_t used
-
-
-cdef int lay_records(Records *records, Py_ssize_t n, Py_ssize_t width, Py_ssize_t m, Py_ssize_t k) noexcept nogil:
-    if n * width > records.tile_capacity:
-        if resize(<void **> &records.tile, n * width * sizeof(float)):
-            return -1
-        records.tile_capacity = n * width
-    if n > records.capacity:
-        if (
-            resize(<void **> &records.leaves, n * m * sizeof(int32_t))
-            or resize(<void **> &records.parents, n * m * sizeof(int32_t))
-            or resize(<void **> &records.priors, n * m * k * sizeof(float))
-            or resize(<void **> &records.renewed, n * m)
-        ):
-            return -1
-        records.capacity = n
-    records.n = n
-    records.n_classes = k
-    records.width = width
-    return 0
-
-
-cdef void free_records(Records *records) noexcept nogil:
-    free(records.tile)
-    free(records.leaves)
-    free(records.parents)
-    free(records.priors)
-    free(records.renewed)
-    memset(records, 0, sizeof(Records))
-
-
-cdef inline float narrow(double value) noexcept nogil:
-    """The value in single precision, NaN for NaN."""
-    return <float> (FARTHEST if value > FARTHEST else -FARTHEST if value < -FARTHEST else value)
-
-
-cdef inline double narrow_weight(double w) noexcept nogil:
-    return <double> <float> min(max(w, LIGHTEST), HEAVIEST)
-
-
-cdef void fill_tile(const RowView *rows, Py_ssize_t first, const int32_t *column_of, Records *records) noexcept nogil:
-    """Lay the columns of some rows out side by side."""
-    cdef const int32_t *columns
-    cdef const double *values
-    cdef float *x
-    cdef Py_ssize_t r, k, t
-    memset(records.tile, 0, records.n * records.width * sizeof(float))
-    for r in range(records.n):
-        t = first + r
-        columns = columns_of(rows, t)
-        values = rows.values + rows.starts[t]
-        x = records.tile + r * records.width
-        for k in range(rows.starts[t + 1] - rows.starts[t]):
-            if column_of[columns[k]] >= 0:
-                x[column_of[columns[k]]] = narrow(values[k])
-
-
-cdef void find_leaves(const Tree *tree, const Records *records, Py_ssize_t first, int32_t *found) noexcept nogil:
-    """The leaves of the rows from the first on, several rows abreast."""
-    cdef Py_ssize_t r = first
-    cdef Py_ssize_t j
-    cdef int32_t at, moved
-    cdef const float *x
-    cdef int32_t places[ABREAST]
-    while r + ABREAST <= records.n:
-        for j in range(ABREAST):
-            places[j] = 0
-        moved = 1
-        while moved:
-            moved = 0
-            for j in range(ABREAST):
-                at = next_node(tree.nodes, records.tile + (r + j) * records.width, places[j])
-                moved |= at ^ places[j]
-                places[j] = at
-        for j in range(ABREAST):
-            found[r + j] = places[j]
-        r += ABREAST
-    while r < records.n:
-        found[r] = descend(tree.nodes, records.tile + r * records.width, 0)
-        r += 1
-
-
-cdef void find_across(const Member *members, Py_ssize_t m, const Records *records, Py_ssize_t row) noexcept nogil:
-    """The leaves of one row in all trees, several trees abreast; they go to the records."""
-    cdef const float *x = records.tile + row * records.width
-    cdef int32_t *found = records.leaves + row * m
-    cdef Py_ssize_t first = 0
-    cdef Py_ssize_t i, last
-    cdef int32_t at, moved
-    while first < m:
-        last = min(m, first + ABREAST)
-        for i in range(first, last):
-            found[i] = 0
-        moved = 1
-        while moved:
-            moved = 0
-            for i in range(first, last):
-                at = next_node(members[i].tree.nodes, x, found[i])
-                moved |= at ^ found[i]
-                found[i] = at
-        for i in range(first, last):
-            fetch_leaf(&members[i].tree, found[i], records.n_classes)
-        first = last
-    for i in range(m):
-        fetch_slot(&members[i].slots, members[i].tree.slots[found[i]], records.n_classes)
-
-
-cdef inline void fetch_leaf(const Tree *tree, int32_t at, Py_ssize_t n_classes) noexcept nogil:
-    fetch(tree.counts + at * n_classes)
-    fetch(tree.priors + at * n_classes)
-    fetch(tree.parents + at)
-    fetch(tree.slots + at)
-
-
-cdef inline void fetch_slot(const Slots *slots, int32_t slot, Py_ssize_t n_classes) noexcept nogil:
-    cdef Py_ssize_t size = CANDIDATES * SIDES * n_classes
-    cdef Py_ssize_t k
-    if slot < 0:
-        return
-    fetch(slots.weights + slot)
-    fetch(slots.columns + slot * CANDIDATES)
-    fetch(slots.cuts + slot * CANDIDATES)
-    fetch(slots.ready + slot * CANDIDATES)
-    for k in range((size * 4 + LINE - 1) // LINE):
-        fetch(slots.counts + slot * size + k * (LINE // 4))
-
-
-cdef inline void record(
-    const Tree *tree, int32_t at, Py_ssize_t row, Py_ssize_t i, Py_ssize_t m, Py_ssize_t n_classes, Records *records,
-    double *above, double *below,
-) noexcept nogil:
-    """Note the leaf of a row, and its odds (of two classes) or shares (of more)."""
-    cdef const double *counts = tree.counts + at * n_classes
-    cdef const float *priors = tree.priors + at * n_classes
-    cdef float *noted = records.priors + (row * m + i) * n_classes
-    cdef double total
-    cdef Py_ssize_t k
-    records.leaves[row * m + i] = at
-    records.parents[row * m + i] = tree.parents[at]
-    for k in range(n_classes):
-        noted[k] = priors[k]
-    if n_classes == 2:
-        above[row] = counts[1] + SMOOTHING * priors[1]
-        below[row] = counts[0] + SMOOTHING * priors[0]
-        return
-    total = 0.0
-    for k in range(n_classes):
-        above[row * n_classes + k] = counts[k] + SMOOTHING * priors[k]
-        total += above[row * n_classes + k]
-    for k in range(n_classes):
-        below[row * n_classes + k] = total
-
-
-cdef void write_scores(
-    double *above, const double *below, Py_ssize_t n, Py_ssize_t n_outputs, Py_ssize_t width, double *out
-) noexcept nogil:
-    """Write half the log-odds of a tree's leaves, or half the log-probabilities of the classes."""
-    cdef Py_ssize_t r, k
-    half_log_ratios(above, below, n * n_outputs)
-    for r in range(n):
-        for k in range(n_outputs):
-            out[r * width + k] = above[r * n_outputs + k]
-
-
-cdef inline bint is_due(const Member *member, int64_t seen) noexcept nogil:
-    """Whether a tree is to be grown anew when so many rows were seen."""
-    cdef Py_ssize_t k
-    if member.n_schedule and seen <= member.schedule[member.n_schedule - 1]:
-        for k in range(member.n_schedule):
-            if member.schedule[k] == seen:
-                return True
-    return member.period > 0 and seen >= member.offset and (seen - member.offset) % member.period == 0
 
 
 cdef class Forest:
@@ -273,11 +48,10 @@ cdef class Forest:
     cdef readonly object lock  # held while rows are learned, and while they are scored
     cdef object settings
     cdef object schedule  # kept alive
-    cdef Py_ssize_t n_trees, n_classes, n_outputs, n_rates, n_features, max_nodes
-    cdef int64_t longest  # rows that a growth may take
+    cdef Py_ssize_t n_trees, n_classes, n_outputs, n_features
+    cdef Rules rules
     cdef Member *members
-    cdef Refined *refined
-    cdef double *rates
+    cdef Refined refined
     cdef int32_t *column_of
     cdef Kept kept
     cdef Records records
@@ -294,13 +68,14 @@ cdef class Forest:
         self.n_trees = len(settings.windows)
         self.n_features, self.n_classes = settings.n_features, settings.n_classes
         self.n_outputs = 1 if self.n_classes == 2 else self.n_classes
-        self.n_rates = len(settings.rates)
-        self.max_nodes = settings.max_nodes
+        self.rules.n_classes = self.n_classes
+        self.rules.max_nodes, self.rules.longest = settings.max_nodes, settings.longest_growth
         self.kept.max_columns = settings.max_columns
-        self.longest = settings.longest_growth
+        self.refined.n_trees, self.refined.n_classes = self.n_trees, self.n_classes
+        self.refined.n_outputs, self.refined.n_rates = self.n_outputs, len(settings.rates)
         self.members = <Member *> calloc(self.n_trees, sizeof(Member))
-        self.refined = <Refined *> calloc(self.n_trees, sizeof(Refined))
-        self.rates = <double *> calloc(max(1, self.n_rates), sizeof(double))
+        self.refined.trees = <LeafValues *> calloc(self.n_trees, sizeof(LeafValues))
+        self.refined.rates = <double *> calloc(max(<Py_ssize_t> 1, self.refined.n_rates), sizeof(double))
         self.column_of = <int32_t *> calloc(self.n_features, sizeof(int32_t))
         self.kept.n_blocks = settings.capacity // IN_BLOCK
         self.kept.blocks = <Block **> calloc(self.kept.n_blocks, sizeof(Block *))
@@ -309,12 +84,12 @@ cdef class Forest:
         self.w = <double *> calloc(IN_BLOCK, sizeof(double))
         self.y = <Py_ssize_t *> calloc(IN_BLOCK, sizeof(Py_ssize_t))
         if not (
-            self.members and self.refined and self.rates and self.column_of and self.kept.blocks and self.seen_after
-            and self.columns_after and self.w and self.y
+            self.members and self.refined.trees and self.refined.rates and self.column_of and self.kept.blocks
+            and self.seen_after and self.columns_after and self.w and self.y
         ):
             raise MemoryError
-        for k in range(self.n_rates):
-            self.rates[k] = settings.rates[k] / self.n_trees
+        for k in range(self.refined.n_rates):
+            self.refined.rates[k] = settings.rates[k] / self.n_trees
         self.schedule = np.concatenate(settings.schedules).astype(np.int64)
         cdef const int64_t *schedule = longs(self.schedule)
         cdef Py_ssize_t i
@@ -333,16 +108,13 @@ cdef class Forest:
         cdef Py_ssize_t i
         if self.members:
             for i in range(self.n_trees):
-                free_tree(&self.members[i].tree)
-                free_slots(&self.members[i].slots)
-                free_tree(&self.members[i].growth.tree)
-                stop(&self.members[i].growth)
-        if self.refined:
+                free_member(self.members + i)
+        if self.refined.trees:
             for i in range(self.n_trees):
-                free(self.refined[i].numbers)
+                free(self.refined.trees[i].numbers)
         free(self.members)
-        free(self.refined)
-        free(self.rates)
+        free(self.refined.trees)
+        free(self.refined.rates)
         free(self.column_of)
         free_kept(&self.kept)
         free_records(&self.records)
@@ -357,7 +129,7 @@ cdef class Forest:
     # Learning.
 
     def take(self, rows, y, w, Py_ssize_t first, Py_ssize_t last):
-        """Lay out a block of at most ``ROWS_AT_A_TIME`` rows, and keep those that weigh something."""
+        """Lay out a block of at most ``IN_BLOCK`` rows, and keep those that weigh something."""
         y, w = contiguous(y), contiguous(w)
         cdef RowView view
         view_rows(rows, &view)
@@ -451,11 +223,11 @@ cdef class Forest:
         cdef Records *records = &self.records
         cdef double *above = room
         cdef double *below = room + IN_BLOCK * self.n_outputs
-        cdef int64_t last_growth = member.schedule[member.n_schedule - 1] if member.n_schedule else 0
         cdef int32_t found[IN_BLOCK]
-        cdef const float *x
+        cdef Lesson lesson
         cdef Py_ssize_t r
         cdef int32_t at
+        cdef int renewed
         if records.n < ABREAST:
             for r in range(records.n):
                 found[r] = records.leaves[r * self.n_trees + i]
@@ -465,44 +237,21 @@ cdef class Forest:
             if r + AHEAD < records.n:
                 fetch_leaf(tree, found[r + AHEAD], self.n_classes)
                 fetch_slot(&member.slots, tree.slots[found[r + AHEAD // 2]], self.n_classes)
-            x = records.tile + r * records.width
-            at = descend(tree.nodes, x, found[r])  # it may have been split since
+            lesson.x = records.tile + r * records.width
+            at = descend(tree.nodes, lesson.x, found[r])  # it may have been split since
             record(tree, at, r, i, self.n_trees, self.n_classes, records, above, below)
             if self.w[r] == 0.0:
                 continue
-            tree.counts[at * self.n_classes + self.y[r]] += self.w[r]
-            if member.period == 0 and self.seen_after[r] > last_growth and member.growth.begun == 0:
-                if grow_leaf(
-                    tree, &member.slots, at, x, self.y[r], self.w[r], self.columns_after[r], &member.random,
-                    self.n_classes, self.max_nodes,
-                ):
-                    return -1
-            if member.growth.begun == 0 and is_due(member, self.seen_after[r]):
-                member.growth.begun = self.seen_after[r]
-                member.growth.seed = draw(&member.random)
-                member.growth.n_columns = self.columns_after[r]
-                if self.begin_growth(member):
-                    return -1
-            if member.growth.begun:
-                at = go_on(
-                    &member.growth, &self.kept, self.seen_after[r], bench, self.max_nodes, self.longest
-                )
-                if at < 0:
-                    return -1
-                if at:
-                    free_tree(tree)
-                    free_slots(&member.slots)
-                    tree[0] = member.growth.tree
-                    memset(&member.growth.tree, 0, sizeof(Tree))
-                    stop(&member.growth)
-                    records.renewed[r * self.n_trees + i] = 1
-                    find_leaves(tree, records, r + 1, found)
+            lesson.y, lesson.w = self.y[r], self.w[r]
+            lesson.seen, lesson.n_columns = self.seen_after[r], self.columns_after[r]
+            renewed = learn(member, at, &lesson, &self.kept, &self.rules, bench)
+            if renewed < 0:
+                return -1
+            if renewed:
+                records.renewed[r * self.n_trees + i] = 1
+                find_leaves(tree, records, r + 1, found)
         write_scores(above, below, records.n, self.n_outputs, width, out + i * self.n_outputs)
         return 0
-
-    cdef int begin_growth(self, Member *member) noexcept nogil:
-        member.growth.n_rows = min(member.growth.begun, member.window)
-        return begin(&member.growth, &self.kept, self.n_classes)
 
     def refine(self, Py_ssize_t first, out):
         """Let the refined members score and learn the block, after the trees."""
@@ -510,118 +259,9 @@ cdef class Forest:
         cdef double *out_ = own_doubles(out) + first * width
         cdef int failed
         with nogil:
-            failed = self.refine_rows(&self.records, True, width, out_)
+            failed = refine(&self.refined, &self.records, self.y, self.w, width, out_)
         if failed:
             raise MemoryError
-
-    cdef int refine_rows(self, const Records *records, bint learn, Py_ssize_t width, double *out) noexcept nogil:
-        """Logistic regression on the leaves of all trees by AdaGrad, for every rate; -1 without memory."""
-        cdef Py_ssize_t m = self.n_trees
-        cdef Py_ssize_t c = self.n_outputs
-        cdef Py_ssize_t n_numbers = self.n_rates * c
-        cdef double *total = <double *> calloc(2 * n_numbers + c, sizeof(double))
-        cdef float *spare = <float *> calloc(2 * n_numbers, sizeof(float))
-        cdef double *gradient = total + n_numbers
-        cdef Py_ssize_t r, i, j
-        cdef float *numbers
-        cdef double g
-        cdef bint taught
-        cdef int failed = total == NULL or spare == NULL
-        for r in range(records.n if not failed else 0):
-            taught = learn and self.w[r] > 0.0
-            memset(total, 0, n_numbers * sizeof(double))
-            for i in range(m if r + 1 < records.n else 0):
-                fetch(self.refined[i].numbers + 2 * n_numbers * records.leaves[(r + 1) * m + i])
-            for i in range(m):
-                numbers = self.leaf_numbers(records, r, i, taught, out + r * width, spare)
-                if numbers == NULL:
-                    failed = 1
-                    break
-                for j in range(n_numbers):
-                    total[j] += numbers[j]
-            if failed:
-                break
-            for j in range(n_numbers):
-                out[r * width + m * c + j] = 0.5 * total[j]
-            if not taught:
-                continue
-            self.find_gradient(total, r, gradient)
-            for i in range(m):
-                numbers = self.refined[i].numbers + 2 * n_numbers * records.leaves[r * m + i]
-                for j in range(n_numbers):
-                    g = gradient[j]
-                    numbers[n_numbers + j] = <float> (numbers[n_numbers + j] + g * g)
-                    numbers[j] = <float> (numbers[j] - self.rates[j // c] * g / sqrt(numbers[n_numbers + j]))
-                if records.renewed[r * m + i]:
-                    memset(self.refined[i].numbers, 0, self.refined[i].used * 2 * n_numbers * sizeof(float))
-                    self.refined[i].used = 0
-        free(total)
-        free(spare)
-        return -1 if failed else 0
-
-    cdef float *leaf_numbers(
-        self, const Records *records, Py_ssize_t r, Py_ssize_t i, bint keep, const double *scores, float *spare
-    ) noexcept nogil:
-        """The values and sums of a leaf. A new one starts from its parent, if that was visited, and its tree's odds."""
-        cdef Refined *refined = self.refined + i
-        cdef Py_ssize_t c = self.n_outputs
-        cdef Py_ssize_t n_numbers = self.n_rates * c
-        cdef Py_ssize_t at = records.leaves[r * self.n_trees + i]
-        cdef Py_ssize_t parent = records.parents[r * self.n_trees + i]
-        cdef const float *priors = records.priors + (r * self.n_trees + i) * self.n_classes
-        cdef Py_ssize_t capacity = max(<Py_ssize_t> 8, 2 * refined.capacity)
-        cdef Py_ssize_t size = 2 * n_numbers * sizeof(float)
-        cdef float *numbers = refined.numbers + at * 2 * n_numbers
-        cdef const float *above = NULL
-        cdef double start
-        cdef Py_ssize_t j, k, q
-        if at < refined.used and numbers[n_numbers] > 0.0:
-            return numbers
-        if not keep:
-            numbers = spare
-        else:
-            if at >= refined.capacity:
-                while capacity <= at:
-                    capacity *= 2
-                if resize(<void **> &refined.numbers, capacity * size):
-                    return NULL
-                memset(
-                    refined.numbers + refined.capacity * 2 * n_numbers, 0, (capacity - refined.capacity) * size
-                )
-                refined.capacity = capacity
-            refined.used = max(refined.used, at + 1)
-            numbers = refined.numbers + at * 2 * n_numbers
-        if 0 <= parent < refined.used and refined.numbers[(2 * parent + 1) * n_numbers] > 0.0:
-            above = refined.numbers + parent * 2 * n_numbers
-        for k in range(c):
-            start = 2.0 * scores[i * c + k]
-            if above != NULL:
-                start -= log(priors[1] / <double> priors[0]) if c == 1 else log(<double> priors[k])
-            start *= FIRST_SHARE / self.n_trees
-            for q in range(self.n_rates):
-                j = q * c + k
-                numbers[j] = <float> ((above[j] if above != NULL else 0.0) + start)
-                numbers[n_numbers + j] = 1.0
-        return numbers
-
-    cdef void find_gradient(self, const double *total, Py_ssize_t r, double *gradient) noexcept nogil:
-        """Gradient of the log-loss of a row in the sums of its leaves' values."""
-        cdef Py_ssize_t c = self.n_outputs
-        cdef Py_ssize_t q, k
-        cdef double top, norm
-        for q in range(self.n_rates):
-            if c == 1:
-                gradient[q] = self.w[r] * (1.0 / (1.0 + exp(-total[q])) - self.y[r])
-                continue
-            top = total[q * c]
-            for k in range(1, c):
-                top = max(top, total[q * c + k])
-            norm = 0.0
-            for k in range(c):
-                gradient[q * c + k] = exp(total[q * c + k] - top)
-                norm += gradient[q * c + k]
-            for k in range(c):
-                gradient[q * c + k] = self.w[r] * (gradient[q * c + k] / norm - (k == self.y[r]))
 
     def score(self, rows, Py_ssize_t first, Py_ssize_t last, out):
         """Score some rows; nothing changes."""
@@ -669,7 +309,7 @@ cdef class Forest:
                     &self.members[i].tree, found[r], r, i, self.n_trees, self.n_classes, records, above, below
                 )
             write_scores(above, below, records.n, self.n_outputs, width, out + i * self.n_outputs)
-        return self.refine_rows(records, False, width, out) if self.n_rates else 0
+        return refine(&self.refined, records, NULL, NULL, width, out) if self.refined.n_rates else 0
 
     # The state as arrays, and back.
 
@@ -726,7 +366,7 @@ cdef class Forest:
     cdef dict trees_state(self):
         cdef Py_ssize_t m = self.n_trees
         cdef Py_ssize_t k = self.n_classes
-        cdef Py_ssize_t per_leaf = 2 * self.n_rates * self.n_outputs
+        cdef Py_ssize_t per_leaf = 2 * self.refined.n_rates * self.n_outputs
         cdef Py_ssize_t per_slot = CANDIDATES * SIDES * k
         cdef Py_ssize_t n_nodes = 0
         cdef Py_ssize_t n_slots = 0
@@ -753,7 +393,7 @@ cdef class Forest:
             "slot_cuts": np.empty((n_slots, CANDIDATES), dtype=np.float32),
             "slot_ready": np.empty((n_slots, CANDIDATES), dtype=np.int8),
             "slot_counts": np.empty((n_slots, CANDIDATES, SIDES, k), dtype=np.float32),
-            "refined": np.zeros((n_nodes, 2, self.n_rates, self.n_outputs), dtype=np.float32),
+            "refined": np.zeros((n_nodes, 2, self.refined.n_rates, self.n_outputs), dtype=np.float32),
         }
         cdef uint64_t *random = own_words(found["random"])
         cdef int64_t *growth_begun = own_longs(found["growth_begun"])
@@ -780,8 +420,8 @@ cdef class Forest:
             growth_seeds[i] = member.growth.seed if member.growth.begun else 0
             growth_columns[i] = member.growth.n_columns if member.growth.begun else 0
             sizes[i] = member.tree.n
-            used = min(self.refined[i].used, member.tree.n)
-            memcpy(refined + node * per_leaf, self.refined[i].numbers, used * per_leaf * sizeof(float))
+            used = min(self.refined.trees[i].used, member.tree.n)
+            memcpy(refined + node * per_leaf, self.refined.trees[i].numbers, used * per_leaf * sizeof(float))
             memcpy(counts + node * k, member.tree.counts, member.tree.n * k * sizeof(double))
             for at in range(member.tree.n):
                 if is_leaf(member.tree.nodes, <int32_t> at):
@@ -806,7 +446,7 @@ cdef class Forest:
     def restore_trees(self, state):
         """Take up the trees of a state that was checked; growths under way are brought to where they were."""
         cdef Py_ssize_t k = self.n_classes
-        cdef Py_ssize_t per_leaf = 2 * self.n_rates * self.n_outputs
+        cdef Py_ssize_t per_leaf = 2 * self.refined.n_rates * self.n_outputs
         cdef Py_ssize_t per_slot = CANDIDATES * SIDES * k
         cdef const uint64_t *random = words(state.random)
         cdef const int64_t *growth_begun = longs(state.growth_begun)
@@ -836,10 +476,10 @@ cdef class Forest:
             if reserve(&member.tree, sizes[i], k) or plant(&member.tree, k):
                 raise MemoryError
             if per_leaf:
-                self.refined[i].capacity = self.refined[i].used = sizes[i]
-                if resize(<void **> &self.refined[i].numbers, sizes[i] * per_leaf * sizeof(float)):
+                self.refined.trees[i].capacity = self.refined.trees[i].used = sizes[i]
+                if resize(<void **> &self.refined.trees[i].numbers, sizes[i] * per_leaf * sizeof(float)):
                     raise MemoryError
-                memcpy(self.refined[i].numbers, refined + node * per_leaf, sizes[i] * per_leaf * sizeof(float))
+                memcpy(self.refined.trees[i].numbers, refined + node * per_leaf, sizes[i] * per_leaf * sizeof(float))
             self.restore_tree(
                 &member.tree, sizes[i], columns + node, thresholds + node, lefts + node, missing + node,
                 counts + node * k,
@@ -891,9 +531,9 @@ cdef class Forest:
         cdef Bench bench
         cdef double *room = self.make_bench(&bench)
         cdef int64_t seen = member.growth.begun
-        cdef int done = self.begin_growth(member)
+        cdef int done = begin_growth(member, &self.kept, &self.rules)
         while seen <= self.kept.seen and done == 0:
-            done = go_on(&member.growth, &self.kept, seen, &bench, self.max_nodes, self.longest)
+            done = go_on(&member.growth, &self.kept, seen, &bench, self.rules.max_nodes, self.rules.longest)
             seen += 1
         free(room)
         if done < 0:
@@ -915,5 +555,5 @@ cdef class Forest:
         for i in range(self.n_trees):
             total += (self.members[i].tree.capacity + self.members[i].growth.tree.capacity) * per_node
             total += self.members[i].slots.capacity * per_slot
-            total += self.refined[i].capacity * 2 * self.n_rates * self.n_outputs * sizeof(float)
+            total += self.refined.trees[i].capacity * 2 * self.refined.n_rates * self.n_outputs * sizeof(float)
         return total

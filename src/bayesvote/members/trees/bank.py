@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _WORTH_SHARING = 16  # rows; below, starting threads costs more than they save
 class TreeBank(Bank[TreeState]):
     """Trees grown online from rows that are kept, and members refined over their leaves.
 
-    A tree is grown at once, breadth first, from rows kept: a node asks the best, by Gini impurity, of 16 random
+    A tree is grown breadth first from rows that are kept: a node asks the best, by Gini impurity, of 16 random
     questions "is feature j at most t?", until its rows are of one class. A leaf with class weights n_k scores half
     the log-odds of its probabilities, ``(n_k + 0.3 q_k) / (n + 0.3)``, q being those of its parent when it was split;
     for more than two classes, half the log-probability of each. A missing value goes to the side on which it told most.
@@ -53,7 +54,7 @@ class TreeBank(Bank[TreeState]):
     refined : sequence of float
         Rates of the refined members.
     rows_kept : int
-        Rows that trees are grown from. Memory is 4 bytes for each of them, a quarter more, and each feature.
+        Rows that trees are grown from. They take 5 bytes a row and feature.
     max_nodes : int
         Nodes that a tree may have. A node needs some 40 bytes and 8 per refined member with two classes, leaves that
         go on growing some 300 more.
@@ -158,10 +159,12 @@ class TreeBank(Bank[TreeState]):
         forest, out = started(self.who, self._forest), self._empty(rows.n)
         for top in range(0, rows.n, BLOCK):
             end = min(top + BLOCK, rows.n)
+            # Whoever wants scores meanwhile waits for a block, not for all rows.
             with forest.lock:
                 forest.take(rows, y, w, top, end)
-                # Trees are independent of each other; each thread takes the next one.
-                share_out(lambda *_: forest.advance(top, out), self.total_trees, worth=end - top >= _WORTH_SHARING)  # noqa: B023
+                # Trees do not know of each other: each thread takes the next one, until there is none.
+                trees = partial(self._advance_trees, top, out)
+                share_out(trees, self.total_trees, worth=end - top >= _WORTH_SHARING)
                 if self.refined:
                     forest.refine(top, out)
         return self._shaped(out)
@@ -192,6 +195,9 @@ class TreeBank(Bank[TreeState]):
     def memory(self) -> int:
         """How many bytes the rows kept, the trees and the refined members take."""
         return int(started(self.who, self._forest).bytes())
+
+    def _advance_trees(self, top: int, out: Array, *_: int) -> None:
+        self._forest.advance(top, out)
 
     def _settings(self, shape: Shape, phases: Longs) -> Settings:
         first = [(self.rows_kept, 0, 0)] * self.n_trees

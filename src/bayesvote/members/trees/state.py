@@ -13,9 +13,10 @@ Longs = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Singles = NDArray[np.float32]
 
+# As the kernels have them.
 CANDIDATES = 8  # cuts that a leaf keeps counts for
 SIDES = 3  # of a cut: at most, above, missing
-BLOCK = 256  # rows are kept in blocks of so many
+BLOCK = 256  # rows are learned and kept in blocks of so many
 
 
 class Settings(NamedTuple):
