@@ -25,6 +25,9 @@ cdef inline void *data(object a, char kind, int size, bint written) except NULL:
 cdef inline const double *doubles(object a) except NULL:
     return <const double *> data(a, b"f", 8, False)
 
+cdef inline const float *floats(object a) except NULL:
+    return <const float *> data(a, b"f", 4, False)
+
 cdef inline const Py_ssize_t *labels(object a) except NULL:
     return <const Py_ssize_t *> data(a, b"i", sizeof(cnp.npy_intp), False)
 
@@ -40,13 +43,22 @@ cdef inline const uint8_t *octets(object a) except NULL:
 cdef inline const uint32_t *places(object a) except NULL:
     return <const uint32_t *> data(a, b"u", 4, False)
 
+cdef inline const uint64_t *words(object a) except NULL:
+    return <const uint64_t *> data(a, b"u", 8, False)
+
 
 # What is written, too.
 cdef inline double *own_doubles(object a) except NULL:
     return <double *> data(a, b"f", 8, True)
 
+cdef inline float *own_floats(object a) except NULL:
+    return <float *> data(a, b"f", 4, True)
+
 cdef inline Py_ssize_t *own_labels(object a) except NULL:
     return <Py_ssize_t *> data(a, b"i", sizeof(cnp.npy_intp), True)
+
+cdef inline uint8_t *own_octets(object a) except NULL:
+    return <uint8_t *> data(a, b"u", 1, True)
 
 cdef inline int8_t *own_codes(object a) except NULL:
     return <int8_t *> data(a, b"i", 1, True)

@@ -18,6 +18,7 @@ from bayesvote import (
     LinearBank,
     NaiveBayesBank,
     PerceptronBank,
+    TreeBank,
     Union,
     pretrain,
 )
@@ -59,6 +60,7 @@ SAMPLES: dict[str, Callable[[int], Bank[Any]]] = {
     "linear_squared": lambda _: LinearBank(4, rule="passive_aggressive_squared"),
     "naive_bayes": lambda _: NaiveBayesBank(4),
     "fern": lambda _: FernBank(4, depth=3, warmup=64),
+    "tree": lambda _: TreeBank(3, recent=[(16, 2, 8)], refined=[1.0, 10.0], rows_kept=32, max_nodes=25),
     "frozen": frozen,
     "union": lambda k: Union([PerceptronBank(2), Union([NaiveBayesBank(2)]), frozen(k)]),
     "estimators": fitted,

@@ -21,6 +21,7 @@ from bayesvote import (
     LinearBank,
     NaiveBayesBank,
     PerceptronBank,
+    TreeBank,
     Union,
     Voting,
     losses,
@@ -63,6 +64,7 @@ BANKS: dict[str, Callable[[], Any]] = {
     "naive_bayes": lambda: NaiveBayesBank(5, max_features=4),
     "kinds": lambda: NaiveBayesBank(5, kinds=["bernoulli", "gaussian", "auto", "auto", "auto", "gaussian"]),
     "ferns": lambda: FernBank(5, depth=3, warmup=64),
+    "trees": lambda: TreeBank(3, recent=[(16, 2, 8)], refined=[1.0, 10.0], rows_kept=32, max_nodes=31),
     "mixed": lambda: mixed(9),
     "nested": lambda: Union([Union([PerceptronBank(2)]), Frozen(FernBank(2, depth=2)), NaiveBayesBank(2)]),
 }

@@ -19,6 +19,7 @@ from bayesvote import (
     OGBoost,
     OSBoost,
     PerceptronBank,
+    TreeBank,
     Union,
 )
 from bayesvote.estimators import (
@@ -81,7 +82,6 @@ def mutated(data: bytes, rng: np.random.Generator) -> tuple[bytes, bool]:
 
 def test_ten_thousand_spoilt_files() -> None:
     """Each is refused with the one error, or is a model that works and is saved as it came."""
-    rng = np.random.default_rng(0)
     bank = Union([PerceptronBank(2), NaiveBayesBank(2), FernBank(2, depth=2, warmup=8)])
     models: list[Any] = [Ensemble(bank, JointGaussian(precision=(1.0, 2.0))), Ensemble(PerceptronBank(3)), OSBoost()]
     models += [OGBoost("naive_bayes", 3), Ensemble(Frozen(FernBank(3, depth=2, warmup=8)), GammaShape(), "logistic")]
@@ -92,9 +92,28 @@ def test_ten_thousand_spoilt_files() -> None:
     for model in models:
         model.start(D, rng=0).decide_then_learn(X, y)
     models.append(BayesianEnsembleClassifier("perceptron", 3, weighter=GammaRate(), calibrated=True).fit(X, y))
-    files = [dumps(model) for model in models]
+    assert spoil([dumps(model) for model in models], 10_000) > 500  # so the test has seen both
+
+
+def test_spoilt_files_of_trees() -> None:
+    """Their states are many arrays with places in each other; at 300 rows a tree is being grown."""
+    files = []
+    for n_rows in (12, 300):
+        bank = TreeBank(2, [(200, 1, 4)], [1.0], rows_kept=200, max_nodes=99)
+        model = Ensemble(bank, JointGaussian(precision=1.0)).start(D, rng=0)
+        model.decide_then_learn(*rows(n_rows))
+        files.append(dumps(model))
+    assert bank.state is not None
+    assert np.any(bank.state.growth_begun > 0)
+    assert spoil(files, 2000) > 100
+
+
+def spoil(files: list[bytes], turns: int) -> int:
+    """Spoil files in turn, load them, and use what loads; return how many did."""
+    rng = np.random.default_rng(0)
+    X, y = rows(12)
     loaded = 0
-    for turn in range(10_000):
+    for turn in range(turns):
         original = files[turn % len(files)]
         data, mended = mutated(original, rng)
         try:
@@ -112,7 +131,7 @@ def test_ten_thousand_spoilt_files() -> None:
                 model.predict(X)
             elif getattr(model, "state", None) is not None:
                 model.decide_then_learn(X, y)
-    assert loaded > 500  # so the test has seen both
+    return loaded
 
 
 def contents(data: bytes) -> Any:

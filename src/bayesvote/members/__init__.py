@@ -12,6 +12,7 @@ from bayesvote.members.linear import LinearBank
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank
 from bayesvote.members.subsets import random_subsets
+from bayesvote.members.trees import TreeBank
 from bayesvote.members.union import Union, mixed
 
 # Every kind of bank, by the name that estimators and command line know. Model files can name no others.
@@ -22,6 +23,7 @@ BANKS: dict[str, type[Bank[Any]]] = {
     "linear": LinearBank,
     "naive_bayes": NaiveBayesBank,
     "perceptron": PerceptronBank,
+    "tree": TreeBank,
     "union": Union,
 }
 # Presets: further names for common settings.
@@ -46,6 +48,7 @@ __all__ = [
     "LinearBank",
     "NaiveBayesBank",
     "PerceptronBank",
+    "TreeBank",
     "Union",
     "mixed",
     "named",

@@ -1,0 +1,106 @@
+"""The rows that trees are grown from: the last ones, in blocks that are made when rows come."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+cdef enum:
+    IN_BLOCK = 256  # rows
+
+
+cdef struct Block:
+    float *values  # (IN_BLOCK, width)
+    Py_ssize_t width
+    int32_t labels[IN_BLOCK]
+    float weights[IN_BLOCK]
+
+
+# A feature gets a column when it is first seen to be other than 0, so rows may have many more features than columns.
+# Blocks that are older than a column do not have it: it is 0 there.
+cdef struct Kept:
+    Block **blocks
+    Py_ssize_t n_blocks
+    Py_ssize_t n_columns
+    Py_ssize_t max_columns
+    Py_ssize_t narrowest  # width that all blocks have
+    int64_t seen  # rows kept since the start
+
+
+cdef inline Py_ssize_t place_of(const Kept *kept, int64_t row) noexcept nogil:
+    """Where a row is kept, counted from the start."""
+    return <Py_ssize_t> (row % (kept.n_blocks * IN_BLOCK))
+
+
+cdef inline float value_at(const Kept *kept, Py_ssize_t place, Py_ssize_t column) noexcept nogil:
+    cdef const Block *block = kept.blocks[place // IN_BLOCK]
+    return block.values[place % IN_BLOCK * block.width + column] if column < block.width else 0.0
+
+
+cdef inline int32_t label_at(const Kept *kept, Py_ssize_t place) noexcept nogil:
+    return kept.blocks[place // IN_BLOCK].labels[place % IN_BLOCK]
+
+
+cdef inline float weight_at(const Kept *kept, Py_ssize_t place) noexcept nogil:
+    return kept.blocks[place // IN_BLOCK].weights[place % IN_BLOCK]
+
+
+cdef inline int make_room(Kept *kept, Py_ssize_t place, Py_ssize_t n_columns) noexcept nogil:
+    """Have a block for a place, with so many columns at least; -1 without memory."""
+    cdef Py_ssize_t b = place // IN_BLOCK
+    cdef Block *block = kept.blocks[b]
+    cdef float *values
+    cdef Py_ssize_t width, i
+    if block == NULL:
+        block = kept.blocks[b] = <Block *> calloc(1, sizeof(Block))
+        if block == NULL:
+            return -1
+    if block.width >= n_columns:
+        return 0
+    # Columns that come later come in numbers.
+    width = n_columns if block.width == 0 else min(max(n_columns, 2 * block.width), kept.max_columns)
+    values = <float *> calloc(IN_BLOCK * width, sizeof(float))
+    if values == NULL:
+        return -1
+    for i in range(IN_BLOCK if block.width else 0):
+        memcpy(values + i * width, block.values + i * block.width, block.width * sizeof(float))
+    free(block.values)
+    block.values = values
+    block.width = width
+    kept.narrowest = width
+    for i in range(kept.n_blocks):
+        if kept.blocks[i] != NULL and kept.blocks[i].width < kept.narrowest:
+            kept.narrowest = kept.blocks[i].width
+    return 0
+
+
+cdef inline void free_kept(Kept *kept) noexcept nogil:
+    cdef Py_ssize_t i
+    if kept.blocks != NULL:
+        for i in range(kept.n_blocks):
+            if kept.blocks[i] != NULL:
+                free(kept.blocks[i].values)
+                free(kept.blocks[i])
+    free(kept.blocks)
+    kept.blocks = NULL
+
+
+# Random numbers: SplitMix64 (Steele, Lea and Flood 2014), whose state is a counter.
+cdef inline uint64_t draw(uint64_t *random) noexcept nogil:
+    cdef uint64_t z
+    random[0] += <uint64_t> 0x9E3779B97F4A7C15
+    z = random[0]
+    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+cdef inline Py_ssize_t draw_below(uint64_t *random, Py_ssize_t n) noexcept nogil:
+    """An integer from 0 to n - 1, n below 2**32."""
+    return <Py_ssize_t> (((draw(random) >> 32) * <uint64_t> n) >> 32)
+
+
+cdef inline float draw_between(uint64_t *random, float low, float high) noexcept nogil:
+    """A number from low, included, to high, excluded."""
+    cdef float u = <float> (draw(random) >> 40) * <float> (1.0 / 16777216.0)
+    cdef float cut = low + u * (high - low)
+    return cut if cut < high else low

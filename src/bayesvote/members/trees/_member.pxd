@@ -1,0 +1,116 @@
+"""A tree with what it needs to learn: candidates of its leaves, the tree that is to replace it, and its turns."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memset
+
+from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, Slots, free_slots, grow_leaf
+from bayesvote.members.trees._growth cimport Bench, Growth, begin, go_on, stop
+from bayesvote.members.trees._kept cimport Kept, draw
+from bayesvote.members.trees._tree cimport Tree, free_tree
+
+cdef extern from "_cuts.h" nogil:
+    void fetch(const void *p)
+
+cdef enum:
+    LINE = 64  # bytes
+
+
+cdef struct Member:
+    Tree tree
+    Slots slots
+    Growth growth
+    uint64_t random
+    int64_t window  # rows it is grown from
+    const int64_t *schedule  # ascending; rows seen when it is grown anew
+    Py_ssize_t n_schedule
+    int64_t period  # of growing after that, or 0: its leaves go on growing
+    int64_t offset
+
+
+# What all trees have in common.
+cdef struct Rules:
+    Py_ssize_t n_classes
+    Py_ssize_t max_nodes
+    int64_t longest  # rows that a growth may take
+
+
+# A row to learn, and what was seen up to it.
+cdef struct Lesson:
+    const float *x
+    Py_ssize_t y
+    double w
+    int64_t seen
+    Py_ssize_t n_columns
+
+
+cdef inline bint is_due(const Member *member, int64_t seen) noexcept nogil:
+    """Whether a tree is to be grown anew when so many rows were seen."""
+    cdef Py_ssize_t k
+    if member.n_schedule and seen <= member.schedule[member.n_schedule - 1]:
+        for k in range(member.n_schedule):
+            if member.schedule[k] == seen:
+                return True
+    return member.period > 0 and seen >= member.offset and (seen - member.offset) % member.period == 0
+
+
+cdef inline int begin_growth(Member *member, const Kept *kept, const Rules *rules) noexcept nogil:
+    member.growth.n_rows = min(member.growth.begun, member.window)
+    return begin(&member.growth, kept, rules.n_classes)
+
+
+cdef inline int learn(
+    Member *member, int32_t at, const Lesson *lesson, const Kept *kept, const Rules *rules, Bench *bench
+) noexcept nogil:
+    """Learn a row that fell into a leaf; return 1 if the tree was replaced then, -1 without memory."""
+    cdef int64_t last_growth = member.schedule[member.n_schedule - 1] if member.n_schedule else 0
+    cdef int complete
+    member.tree.counts[at * rules.n_classes + lesson.y] += lesson.w
+    if member.period == 0 and lesson.seen > last_growth and member.growth.begun == 0:
+        if grow_leaf(
+            &member.tree, &member.slots, at, lesson.x, lesson.y, lesson.w, lesson.n_columns, &member.random,
+            rules.n_classes, rules.max_nodes,
+        ):
+            return -1
+    if member.growth.begun == 0 and is_due(member, lesson.seen):
+        member.growth.begun = lesson.seen
+        member.growth.seed = draw(&member.random)
+        member.growth.n_columns = lesson.n_columns
+        if begin_growth(member, kept, rules):
+            return -1
+    if member.growth.begun == 0:
+        return 0
+    complete = go_on(&member.growth, kept, lesson.seen, bench, rules.max_nodes, rules.longest)
+    if complete > 0:
+        free_tree(&member.tree)
+        free_slots(&member.slots)
+        member.tree = member.growth.tree
+        memset(&member.growth.tree, 0, sizeof(Tree))
+        stop(&member.growth)
+    return complete
+
+
+cdef inline void free_member(Member *member) noexcept nogil:
+    free_tree(&member.tree)
+    free_slots(&member.slots)
+    free_tree(&member.growth.tree)
+    stop(&member.growth)
+
+
+cdef inline void fetch_leaf(const Tree *tree, int32_t at, Py_ssize_t n_classes) noexcept nogil:
+    fetch(tree.counts + at * n_classes)
+    fetch(tree.priors + at * n_classes)
+    fetch(tree.parents + at)
+    fetch(tree.slots + at)
+
+
+cdef inline void fetch_slot(const Slots *slots, int32_t slot, Py_ssize_t n_classes) noexcept nogil:
+    cdef Py_ssize_t size = CANDIDATES * SIDES * n_classes
+    cdef Py_ssize_t k
+    if slot < 0:
+        return
+    fetch(slots.weights + slot)
+    fetch(slots.columns + slot * CANDIDATES)
+    fetch(slots.cuts + slot * CANDIDATES)
+    fetch(slots.ready + slot * CANDIDATES)
+    for k in range((size * 4 + LINE - 1) // LINE):
+        fetch(slots.counts + slot * size + k * (LINE // 4))

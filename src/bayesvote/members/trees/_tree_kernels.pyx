@@ -1,0 +1,559 @@
+"""A forest that learns: its trees, the rows they are grown from, and the members refined over their leaves.
+
+A block of rows is taken in three steps: ``take`` lays the rows out and keeps them, ``advance`` lets each tree score and
+learn them, on as many threads as call it, and ``refine`` does so for the refined members, from the leaves that the
+trees recorded.
+"""
+
+from threading import Lock
+from types import SimpleNamespace
+
+import numpy as np
+
+cimport numpy as cnp
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from bayesvote._arrays cimport (
+    contiguous, data, dim, doubles, floats, ints, labels, longs, octets, own_codes, own_doubles, own_floats, own_ints,
+    own_longs, own_octets, own_words, words
+)
+from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, new_slot
+from bayesvote.members.trees._growth cimport Bench, go_on
+from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, free_kept, make_room, place_of, value_at
+from bayesvote.members.trees._member cimport (
+    Lesson, Member, Rules, begin_growth, fetch_leaf, fetch_slot, free_member, learn
+)
+from bayesvote.members.trees._records cimport (
+    ABREAST, Records, fill_tile, find_across, find_leaves, free_records, lay_records, narrow_weight, record,
+    write_scores
+)
+from bayesvote.members.trees._refined cimport LeafValues, Refined, refine
+from bayesvote.members.trees._tree cimport Tree, add_leaf, descend, is_leaf, plant, reserve, resize
+
+cdef extern from "_cuts.h" nogil:
+    Py_ssize_t take_next(Py_ssize_t *next)
+
+cnp.import_array()
+
+cdef enum:
+    AHEAD = 4  # rows whose leaves are fetched beforehand
+
+
+cdef class Forest:
+    """The trees of a bank; see :class:`bayesvote.members.trees.TreeBank`."""
+
+    cdef readonly object lock  # held while rows are learned, and while they are scored
+    cdef object settings
+    cdef object schedule  # kept alive
+    cdef Py_ssize_t n_trees, n_classes, n_outputs, n_features
+    cdef Rules rules
+    cdef Member *members
+    cdef Refined refined
+    cdef int32_t *column_of
+    cdef Kept kept
+    cdef Records records
+    # Of the block that was taken: rows seen and columns after each row, weights and labels.
+    cdef int64_t *seen_after
+    cdef Py_ssize_t *columns_after
+    cdef double *w
+    cdef Py_ssize_t *y
+    cdef Py_ssize_t next_tree
+
+    def __cinit__(self, settings, state):
+        self.lock = Lock()
+        self.settings = settings
+        self.n_trees = len(settings.windows)
+        self.n_features, self.n_classes = settings.n_features, settings.n_classes
+        self.n_outputs = 1 if self.n_classes == 2 else self.n_classes
+        self.rules.n_classes = self.n_classes
+        self.rules.max_nodes, self.rules.longest = settings.max_nodes, settings.longest_growth
+        self.kept.max_columns = settings.max_columns
+        self.refined.n_trees, self.refined.n_classes = self.n_trees, self.n_classes
+        self.refined.n_outputs, self.refined.n_rates = self.n_outputs, len(settings.rates)
+        self.members = <Member *> calloc(self.n_trees, sizeof(Member))
+        self.refined.trees = <LeafValues *> calloc(self.n_trees, sizeof(LeafValues))
+        self.refined.rates = <double *> calloc(max(<Py_ssize_t> 1, self.refined.n_rates), sizeof(double))
+        self.column_of = <int32_t *> calloc(self.n_features, sizeof(int32_t))
+        self.kept.n_blocks = settings.capacity // IN_BLOCK
+        self.kept.blocks = <Block **> calloc(self.kept.n_blocks, sizeof(Block *))
+        self.seen_after = <int64_t *> calloc(IN_BLOCK, sizeof(int64_t))
+        self.columns_after = <Py_ssize_t *> calloc(IN_BLOCK, sizeof(Py_ssize_t))
+        self.w = <double *> calloc(IN_BLOCK, sizeof(double))
+        self.y = <Py_ssize_t *> calloc(IN_BLOCK, sizeof(Py_ssize_t))
+        if not (
+            self.members and self.refined.trees and self.refined.rates and self.column_of and self.kept.blocks
+            and self.seen_after and self.columns_after and self.w and self.y
+        ):
+            raise MemoryError
+        for k in range(self.refined.n_rates):
+            self.refined.rates[k] = settings.rates[k] / self.n_trees
+        self.schedule = np.concatenate(settings.schedules).astype(np.int64)
+        cdef const int64_t *schedule = longs(self.schedule)
+        cdef Py_ssize_t i
+        for i in range(self.n_trees):
+            self.members[i].window = settings.windows[i]
+            self.members[i].schedule = schedule
+            self.members[i].n_schedule = len(settings.schedules[i])
+            schedule += self.members[i].n_schedule
+            self.members[i].period = settings.periods[i]
+            self.members[i].offset = settings.offsets[i]
+            self.members[i].slots.free = -1
+        self.restore_rows(state)
+        self.restore_trees(state)
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.members:
+            for i in range(self.n_trees):
+                free_member(self.members + i)
+        if self.refined.trees:
+            for i in range(self.n_trees):
+                free(self.refined.trees[i].numbers)
+        free(self.members)
+        free(self.refined.trees)
+        free(self.refined.rates)
+        free(self.column_of)
+        free_kept(&self.kept)
+        free_records(&self.records)
+        free(self.seen_after)
+        free(self.columns_after)
+        free(self.w)
+        free(self.y)
+
+    def __reduce__(self):
+        return Forest, (self.settings, SimpleNamespace(**self.state()))
+
+    # Learning.
+
+    def take(self, rows, y, w, Py_ssize_t first, Py_ssize_t last):
+        """Lay out a block of at most ``IN_BLOCK`` rows, and keep those that weigh something."""
+        y, w = contiguous(y), contiguous(w)
+        cdef RowView view
+        view_rows(rows, &view)
+        cdef const Py_ssize_t *y_ = labels(y)
+        cdef const double *w_ = doubles(w)
+        cdef const int32_t *columns
+        cdef const double *values
+        cdef int64_t seen = self.kept.seen
+        cdef Py_ssize_t r, k, t, place
+        cdef int failed = 0
+        cdef Block *block
+        with nogil:
+            for r in range(last - first):
+                t = first + r
+                if w_[t] > 0.0 and self.kept.n_columns < self.kept.max_columns:
+                    columns = columns_of(&view, t)
+                    values = view.values + view.starts[t]
+                    for k in range(view.starts[t + 1] - view.starts[t]):
+                        if (
+                            values[k] != 0.0 and self.column_of[columns[k]] < 0
+                            and self.kept.n_columns < self.kept.max_columns
+                        ):
+                            self.column_of[columns[k]] = <int32_t> self.kept.n_columns
+                            self.kept.n_columns += 1
+                seen += w_[t] > 0.0
+                self.seen_after[r] = seen
+                self.columns_after[r] = self.kept.n_columns
+                self.w[r] = narrow_weight(w_[t]) if w_[t] > 0.0 else 0.0
+                self.y[r] = y_[t]
+            failed = lay_records(
+                &self.records, last - first, max(<Py_ssize_t> 1, self.kept.n_columns), self.n_trees, self.n_classes
+            )
+            if not failed:
+                fill_tile(&view, first, self.column_of, &self.records)
+                memset(self.records.renewed, 0, self.records.n * self.n_trees)
+                for r in range(last - first):
+                    if self.w[r] > 0.0 and not failed:
+                        place = place_of(&self.kept, self.seen_after[r] - 1)
+                        failed = make_room(&self.kept, place, self.kept.n_columns)
+                        if not failed:
+                            block = self.kept.blocks[place // IN_BLOCK]
+                            place %= IN_BLOCK
+                            block.labels[place] = <int32_t> self.y[r]
+                            block.weights[place] = <float> self.w[r]
+                            memcpy(
+                                block.values + place * block.width, self.records.tile + r * self.records.width,
+                                self.kept.n_columns * sizeof(float),
+                            )
+                for r in range(self.records.n if self.records.n < ABREAST else 0):
+                    find_across(self.members, self.n_trees, &self.records, r)
+            self.kept.seen = seen
+            self.next_tree = 0
+        if failed:
+            raise MemoryError
+
+    def advance(self, Py_ssize_t first, out):
+        """Let trees that no other thread has taken yet score and learn the block; its scores go to ``out[first:]``."""
+        cdef Py_ssize_t width = dim(out, 1)
+        cdef double *out_ = own_doubles(out) + first * width
+        cdef Bench bench
+        cdef double *room = self.make_bench(&bench)
+        cdef Py_ssize_t i
+        cdef int failed = 0
+        with nogil:
+            i = take_next(&self.next_tree)
+            while i < self.n_trees and not failed:
+                failed = self.advance_tree(i, &bench, room, width, out_)
+                i = take_next(&self.next_tree)
+            free(room)
+        if failed:
+            raise MemoryError
+
+    cdef double *make_bench(self, Bench *bench) except NULL:
+        """Room for a block's odds, twice, and for sums over classes."""
+        cdef Py_ssize_t n_odds = IN_BLOCK * self.n_outputs
+        cdef double *room = <double *> calloc(2 * n_odds + 3 * self.n_classes, sizeof(double))
+        if room == NULL:
+            raise MemoryError
+        bench.n_classes = self.n_classes
+        bench.total = room + 2 * n_odds
+        bench.below = bench.total + self.n_classes
+        bench.missing = bench.below + self.n_classes
+        return room
+
+    cdef int advance_tree(
+        self, Py_ssize_t i, Bench *bench, double *room, Py_ssize_t width, double *out
+    ) noexcept nogil:
+        """Let a tree score and learn the block, row by row; -1 without memory."""
+        cdef Member *member = self.members + i
+        cdef Tree *tree = &member.tree
+        cdef Records *records = &self.records
+        cdef double *above = room
+        cdef double *below = room + IN_BLOCK * self.n_outputs
+        cdef int32_t found[IN_BLOCK]
+        cdef Lesson lesson
+        cdef Py_ssize_t r
+        cdef int32_t at
+        cdef int renewed
+        if records.n < ABREAST:
+            for r in range(records.n):
+                found[r] = records.leaves[r * self.n_trees + i]
+        else:
+            find_leaves(tree, records, 0, found)
+        for r in range(records.n):
+            if r + AHEAD < records.n:
+                fetch_leaf(tree, found[r + AHEAD], self.n_classes)
+                fetch_slot(&member.slots, tree.slots[found[r + AHEAD // 2]], self.n_classes)
+            lesson.x = records.tile + r * records.width
+            at = descend(tree.nodes, lesson.x, found[r])  # it may have been split since
+            record(tree, at, r, i, self.n_trees, self.n_classes, records, above, below)
+            if self.w[r] == 0.0:
+                continue
+            lesson.y, lesson.w = self.y[r], self.w[r]
+            lesson.seen, lesson.n_columns = self.seen_after[r], self.columns_after[r]
+            renewed = learn(member, at, &lesson, &self.kept, &self.rules, bench)
+            if renewed < 0:
+                return -1
+            if renewed:
+                records.renewed[r * self.n_trees + i] = 1
+                find_leaves(tree, records, r + 1, found)
+        write_scores(above, below, records.n, self.n_outputs, width, out + i * self.n_outputs)
+        return 0
+
+    def refine(self, Py_ssize_t first, out):
+        """Let the refined members score and learn the block, after the trees."""
+        cdef Py_ssize_t width = dim(out, 1)
+        cdef double *out_ = own_doubles(out) + first * width
+        cdef int failed
+        with nogil:
+            failed = refine(&self.refined, &self.records, self.y, self.w, width, out_)
+        if failed:
+            raise MemoryError
+
+    def score(self, rows, Py_ssize_t first, Py_ssize_t last, out):
+        """Score some rows; nothing changes."""
+        cdef RowView view
+        view_rows(rows, &view)
+        cdef Py_ssize_t width = dim(out, 1)
+        cdef double *out_ = own_doubles(out)
+        cdef Records records
+        cdef Bench bench
+        cdef double *room = self.make_bench(&bench)
+        cdef int failed = 0
+        memset(&records, 0, sizeof(Records))
+        with nogil:
+            while first < last and not failed:
+                failed = self.score_block(&view, first, min(last, first + IN_BLOCK), room, &records, width, out_)
+                first += IN_BLOCK
+            free(room)
+            free_records(&records)
+        if failed:
+            raise MemoryError
+
+    cdef int score_block(
+        self, const RowView *view, Py_ssize_t first, Py_ssize_t last, double *room, Records *records, Py_ssize_t width,
+        double *out,
+    ) noexcept nogil:
+        cdef double *above = room
+        cdef double *below = room + IN_BLOCK * self.n_outputs
+        cdef Py_ssize_t n_columns = max(<Py_ssize_t> 1, self.kept.n_columns)
+        cdef int32_t found[IN_BLOCK]
+        cdef Py_ssize_t i, r
+        if lay_records(records, last - first, n_columns, self.n_trees, self.n_classes):
+            return -1
+        fill_tile(view, first, self.column_of, records)
+        out += first * width
+        for r in range(records.n if records.n < ABREAST else 0):
+            find_across(self.members, self.n_trees, records, r)
+        for i in range(self.n_trees):
+            if records.n < ABREAST:
+                for r in range(records.n):
+                    found[r] = records.leaves[r * self.n_trees + i]
+            else:
+                find_leaves(&self.members[i].tree, records, 0, found)
+            for r in range(records.n):
+                record(
+                    &self.members[i].tree, found[r], r, i, self.n_trees, self.n_classes, records, above, below
+                )
+            write_scores(above, below, records.n, self.n_outputs, width, out + i * self.n_outputs)
+        return refine(&self.refined, records, NULL, NULL, width, out) if self.refined.n_rates else 0
+
+    # The state as arrays, and back.
+
+    def state(self):
+        """What was learned, as arrays by name, without room to spare."""
+        with self.lock:
+            return {**self.rows_state(), **self.trees_state()}
+
+    cdef dict rows_state(self):
+        cdef Py_ssize_t n = min(self.kept.seen, <int64_t> (self.kept.n_blocks * IN_BLOCK))
+        rows = np.empty((n, self.kept.n_columns), dtype=np.float32)
+        labels_, weights = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.float32)
+        column_of = np.empty(self.n_features, dtype=np.int32)
+        cdef float *rows_ = own_floats(rows)
+        cdef int32_t *to_labels = own_ints(labels_)
+        cdef float *to_weights = own_floats(weights)
+        cdef Py_ssize_t r, k, place
+        memcpy(own_ints(column_of), self.column_of, self.n_features * sizeof(int32_t))
+        for r in range(n):
+            place = place_of(&self.kept, self.kept.seen - n + r)
+            to_labels[r] = self.kept.blocks[place // IN_BLOCK].labels[place % IN_BLOCK]
+            to_weights[r] = self.kept.blocks[place // IN_BLOCK].weights[place % IN_BLOCK]
+            for k in range(self.kept.n_columns):
+                rows_[r * self.kept.n_columns + k] = value_at(&self.kept, place, k)
+        return {
+            "seen": np.array([self.kept.seen], dtype=np.int64), "column_of": column_of, "rows": rows,
+            "labels": labels_, "weights": weights,
+        }
+
+    def restore_rows(self, state):
+        """Take up the rows of a state that was checked."""
+        cdef const float *rows = floats(state.rows)
+        cdef const int32_t *from_labels = ints(state.labels)
+        cdef const float *from_weights = floats(state.weights)
+        cdef Py_ssize_t n = dim(state.rows, 0)
+        cdef Py_ssize_t r, place
+        cdef Block *block
+        memcpy(self.column_of, ints(state.column_of), self.n_features * sizeof(int32_t))
+        self.kept.seen = state.seen[0]
+        self.kept.n_columns = dim(state.rows, 1)
+        for r in range(n):
+            place = place_of(&self.kept, self.kept.seen - n + r)
+            if make_room(&self.kept, place, self.kept.n_columns):
+                raise MemoryError
+            block = self.kept.blocks[place // IN_BLOCK]
+            place %= IN_BLOCK
+            block.labels[place] = from_labels[r]
+            block.weights[place] = from_weights[r]
+            memcpy(
+                block.values + place * block.width, rows + r * self.kept.n_columns,
+                self.kept.n_columns * sizeof(float),
+            )
+
+    cdef dict trees_state(self):
+        cdef Py_ssize_t m = self.n_trees
+        cdef Py_ssize_t k = self.n_classes
+        cdef Py_ssize_t per_leaf = 2 * self.refined.n_rates * self.n_outputs
+        cdef Py_ssize_t per_slot = CANDIDATES * SIDES * k
+        cdef Py_ssize_t n_nodes = 0
+        cdef Py_ssize_t n_slots = 0
+        cdef Py_ssize_t i, at, s, node, slot, used
+        cdef Member *member
+        for i in range(m):
+            n_nodes += self.members[i].tree.n
+            for at in range(self.members[i].tree.n):
+                n_slots += self.members[i].tree.slots[at] >= 0
+        found = {
+            "random": np.empty(m, dtype=np.uint64),
+            "growth_begun": np.empty(m, dtype=np.int64),
+            "growth_seeds": np.empty(m, dtype=np.uint64),
+            "growth_columns": np.empty(m, dtype=np.int64),
+            "sizes": np.empty(m, dtype=np.int64),
+            "columns": np.empty(n_nodes, dtype=np.int32),
+            "thresholds": np.empty(n_nodes, dtype=np.float32),
+            "lefts": np.empty(n_nodes, dtype=np.int32),
+            "missing": np.empty(n_nodes, dtype=np.uint8),
+            "counts": np.empty((n_nodes, k)),
+            "slot_nodes": np.empty(n_slots, dtype=np.int64),
+            "slot_weights": np.empty(n_slots),
+            "slot_columns": np.empty((n_slots, CANDIDATES), dtype=np.int32),
+            "slot_cuts": np.empty((n_slots, CANDIDATES), dtype=np.float32),
+            "slot_ready": np.empty((n_slots, CANDIDATES), dtype=np.int8),
+            "slot_counts": np.empty((n_slots, CANDIDATES, SIDES, k), dtype=np.float32),
+            "refined": np.zeros((n_nodes, 2, self.refined.n_rates, self.n_outputs), dtype=np.float32),
+        }
+        cdef uint64_t *random = own_words(found["random"])
+        cdef int64_t *growth_begun = own_longs(found["growth_begun"])
+        cdef uint64_t *growth_seeds = own_words(found["growth_seeds"])
+        cdef int64_t *growth_columns = own_longs(found["growth_columns"])
+        cdef int64_t *sizes = own_longs(found["sizes"])
+        cdef int32_t *columns = own_ints(found["columns"])
+        cdef float *thresholds = own_floats(found["thresholds"])
+        cdef int32_t *lefts = own_ints(found["lefts"])
+        cdef uint8_t *missing = own_octets(found["missing"])
+        cdef double *counts = own_doubles(found["counts"])
+        cdef int64_t *slot_nodes = own_longs(found["slot_nodes"])
+        cdef double *slot_weights = own_doubles(found["slot_weights"])
+        cdef int32_t *slot_columns = own_ints(found["slot_columns"])
+        cdef float *slot_cuts = own_floats(found["slot_cuts"])
+        cdef int8_t *slot_ready = own_codes(found["slot_ready"])
+        cdef float *slot_counts = own_floats(found["slot_counts"])
+        cdef float *refined = own_floats(found["refined"])
+        node = slot = 0
+        for i in range(m):
+            member = self.members + i
+            random[i] = member.random
+            growth_begun[i] = member.growth.begun
+            growth_seeds[i] = member.growth.seed if member.growth.begun else 0
+            growth_columns[i] = member.growth.n_columns if member.growth.begun else 0
+            sizes[i] = member.tree.n
+            used = min(self.refined.trees[i].used, member.tree.n)
+            memcpy(refined + node * per_leaf, self.refined.trees[i].numbers, used * per_leaf * sizeof(float))
+            memcpy(counts + node * k, member.tree.counts, member.tree.n * k * sizeof(double))
+            for at in range(member.tree.n):
+                if is_leaf(member.tree.nodes, <int32_t> at):
+                    columns[node], thresholds[node], lefts[node], missing[node] = -1, 0.0, 0, 0
+                else:
+                    columns[node] = member.tree.nodes[at].column
+                    thresholds[node] = member.tree.nodes[at].threshold
+                    lefts[node] = member.tree.nodes[at].left
+                    missing[node] = <uint8_t> member.tree.nodes[at].missing
+                s = member.tree.slots[at]
+                if s >= 0:
+                    slot_nodes[slot] = node
+                    slot_weights[slot] = member.slots.weights[s]
+                    memcpy(slot_columns + slot * CANDIDATES, member.slots.columns + s * CANDIDATES, CANDIDATES * 4)
+                    memcpy(slot_cuts + slot * CANDIDATES, member.slots.cuts + s * CANDIDATES, CANDIDATES * 4)
+                    memcpy(slot_ready + slot * CANDIDATES, member.slots.ready + s * CANDIDATES, CANDIDATES)
+                    memcpy(slot_counts + slot * per_slot, member.slots.counts + s * per_slot, per_slot * 4)
+                    slot += 1
+                node += 1
+        return found
+
+    def restore_trees(self, state):
+        """Take up the trees of a state that was checked; growths under way are brought to where they were."""
+        cdef Py_ssize_t k = self.n_classes
+        cdef Py_ssize_t per_leaf = 2 * self.refined.n_rates * self.n_outputs
+        cdef Py_ssize_t per_slot = CANDIDATES * SIDES * k
+        cdef const uint64_t *random = words(state.random)
+        cdef const int64_t *growth_begun = longs(state.growth_begun)
+        cdef const uint64_t *growth_seeds = words(state.growth_seeds)
+        cdef const int64_t *growth_columns = longs(state.growth_columns)
+        cdef const int64_t *sizes = longs(state.sizes)
+        cdef const int32_t *columns = ints(state.columns)
+        cdef const float *thresholds = floats(state.thresholds)
+        cdef const int32_t *lefts = ints(state.lefts)
+        cdef const uint8_t *missing = octets(state.missing)
+        cdef const double *counts = doubles(state.counts)
+        cdef const int64_t *slot_nodes = longs(state.slot_nodes)
+        cdef const double *slot_weights = doubles(state.slot_weights)
+        cdef const int32_t *slot_columns = ints(state.slot_columns)
+        cdef const float *slot_cuts = floats(state.slot_cuts)
+        cdef const int8_t *slot_ready = <const int8_t *> data(state.slot_ready, b"i", 1, False)
+        cdef const float *slot_counts = floats(state.slot_counts)
+        cdef const float *refined = floats(state.refined)
+        cdef Py_ssize_t n_slots = dim(state.slot_nodes, 0)
+        cdef Py_ssize_t node = 0
+        cdef Py_ssize_t slot = 0
+        cdef Py_ssize_t i, at, s
+        cdef Member *member
+        for i in range(self.n_trees):
+            member = self.members + i
+            member.random = random[i]
+            if reserve(&member.tree, sizes[i], k) or plant(&member.tree, k):
+                raise MemoryError
+            if per_leaf:
+                self.refined.trees[i].capacity = self.refined.trees[i].used = sizes[i]
+                if resize(<void **> &self.refined.trees[i].numbers, sizes[i] * per_leaf * sizeof(float)):
+                    raise MemoryError
+                memcpy(self.refined.trees[i].numbers, refined + node * per_leaf, sizes[i] * per_leaf * sizeof(float))
+            self.restore_tree(
+                &member.tree, sizes[i], columns + node, thresholds + node, lefts + node, missing + node,
+                counts + node * k,
+            )
+            while slot < n_slots and slot_nodes[slot] < node + sizes[i]:
+                at = slot_nodes[slot] - node
+                s = new_slot(&member.slots, <int32_t> at, k)
+                if s < 0:
+                    raise MemoryError
+                member.tree.slots[at] = <int32_t> s
+                member.slots.weights[s] = slot_weights[slot]
+                memcpy(member.slots.columns + s * CANDIDATES, slot_columns + slot * CANDIDATES, CANDIDATES * 4)
+                memcpy(member.slots.cuts + s * CANDIDATES, slot_cuts + slot * CANDIDATES, CANDIDATES * 4)
+                memcpy(member.slots.ready + s * CANDIDATES, slot_ready + slot * CANDIDATES, CANDIDATES)
+                memcpy(member.slots.counts + s * per_slot, slot_counts + slot * per_slot, per_slot * 4)
+                slot += 1
+            node += sizes[i]
+            if growth_begun[i]:
+                member.growth.begun = growth_begun[i]
+                member.growth.seed = growth_seeds[i]
+                member.growth.n_columns = growth_columns[i]
+                self.restore_growth(member)
+
+    cdef int restore_tree(
+        self, Tree *tree, Py_ssize_t n, const int32_t *columns, const float *thresholds, const int32_t *lefts,
+        const uint8_t *missing, const double *counts,
+    ) except -1:
+        """Rebuild a tree from its splits and counts: children are numbered in the order of their parents' splits."""
+        cdef Py_ssize_t k = self.n_classes
+        cdef Py_ssize_t at
+        parents = np.full(n, -1, dtype=np.int32)
+        cdef int32_t *parents_ = own_ints(parents)
+        for at in range(n):
+            if columns[at] >= 0:
+                parents_[lefts[at]] = parents_[lefts[at] + 1] = <int32_t> at
+        memcpy(tree.counts, counts, k * sizeof(double))
+        for at in range(1, n):
+            add_leaf(tree, parents_[at], k)
+            memcpy(tree.counts + at * k, counts + at * k, k * sizeof(double))
+        for at in range(n):
+            if columns[at] >= 0:
+                tree.nodes[at].column = columns[at]
+                tree.nodes[at].threshold = thresholds[at]
+                tree.nodes[at].left = lefts[at]
+                tree.nodes[at].missing = missing[at]
+        return 0
+
+    cdef int restore_growth(self, Member *member) except -1:
+        cdef Bench bench
+        cdef double *room = self.make_bench(&bench)
+        cdef int64_t seen = member.growth.begun
+        cdef int done = begin_growth(member, &self.kept, &self.rules)
+        while seen <= self.kept.seen and done == 0:
+            done = go_on(&member.growth, &self.kept, seen, &bench, self.rules.max_nodes, self.rules.longest)
+            seen += 1
+        free(room)
+        if done < 0:
+            raise MemoryError
+        if done:
+            raise ValueError("growths must be under way, not complete")
+        return 0
+
+    def bytes(self):
+        """How much memory is in use, roughly: rows, nodes, candidates, refined members."""
+        cdef Py_ssize_t k = self.n_classes
+        cdef Py_ssize_t per_node = sizeof(double) * k + sizeof(float) * k + 24
+        cdef Py_ssize_t per_slot = CANDIDATES * (9 + 4 * SIDES * k) + 12
+        cdef Py_ssize_t total = 0
+        cdef Py_ssize_t i
+        for i in range(self.kept.n_blocks):
+            if self.kept.blocks[i] != NULL:
+                total += sizeof(Block) + self.kept.blocks[i].width * IN_BLOCK * sizeof(float)
+        for i in range(self.n_trees):
+            total += (self.members[i].tree.capacity + self.members[i].growth.tree.capacity) * per_node
+            total += self.members[i].slots.capacity * per_slot
+            total += self.refined.trees[i].capacity * 2 * self.refined.n_rates * self.n_outputs * sizeof(float)
+        return total

@@ -1,0 +1,174 @@
+"""What a bank of trees has learned, and the checks of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array
+from bayesvote._parts import Shape, require, within
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Singles = NDArray[np.float32]
+
+# As the kernels have them.
+CANDIDATES = 8  # cuts that a leaf keeps counts for
+SIDES = 3  # of a cut: at most, above, missing
+BLOCK = 256  # rows are learned and kept in blocks of so many
+
+
+class Settings(NamedTuple):
+    """What the kernels need to know: sizes, and when each tree is grown from how many rows."""
+
+    n_features: int
+    n_classes: int
+    windows: list[int]  # rows that each tree is grown from
+    schedules: list[Longs]  # rows seen when it is grown anew
+    periods: list[int]  # of growing after that; 0 where leaves go on growing instead
+    offsets: list[int]  # rows seen at the first of those
+    rates: tuple[float, ...]  # of the refined members
+    max_nodes: int
+    max_columns: int
+    capacity: int  # rows kept, among them those that come while a tree grows
+    longest_growth: int  # rows that may come until then
+
+
+class TreeState(NamedTuple):
+    """What a bank of m trees has learned; all trees' nodes one after the other, and so their slots."""
+
+    phases: Longs  # (m,), the order in which the trees are grown anew
+    seen: Longs  # (1,), rows learned
+    column_of: Ints  # (d,), number of a feature among those seen to be other than 0, or -1
+    rows: Singles  # (rows kept, columns), oldest first
+    labels: Ints
+    weights: Singles
+    random: Words  # (m,), states of the trees' random numbers
+    growth_begun: Longs  # (m,), rows seen when the growth under way began, or 0
+    growth_seeds: Words
+    growth_columns: Longs
+    sizes: Longs  # (m,), nodes per tree
+    columns: Ints  # (nodes,), what a node asks about, -1 for a leaf
+    thresholds: Singles
+    lefts: Ints  # place of the left child in its tree; the right one follows
+    missing: NDArray[np.uint8]  # side of missing values
+    counts: Array  # (nodes, K)
+    slot_nodes: Longs  # (slots,), leaves with candidates for a split
+    slot_weights: Array
+    slot_columns: Ints  # (slots, candidates)
+    slot_cuts: Singles
+    slot_ready: NDArray[np.int8]  # whether there is a cut, or only a first value
+    slot_counts: Singles  # (slots, candidates, sides, K)
+    refined: Singles  # (nodes, 2, rates, 1 or K), values and sums of squared gradients
+
+
+def empty(settings: Settings, n_nodes: int, n_slots: int, n_rows: int, n_columns: int) -> TreeState:
+    """Return a state of these sizes in which all is 0."""
+    m, k = len(settings.windows), settings.n_classes
+    outputs = 1 if k == 2 else k
+    return TreeState(
+        phases=np.zeros(m, dtype=np.int64),
+        seen=np.zeros(1, dtype=np.int64),
+        column_of=np.zeros(settings.n_features, dtype=np.int32),
+        rows=np.zeros((n_rows, n_columns), dtype=np.float32),
+        labels=np.zeros(n_rows, dtype=np.int32),
+        weights=np.zeros(n_rows, dtype=np.float32),
+        random=np.zeros(m, dtype=np.uint64),
+        growth_begun=np.zeros(m, dtype=np.int64),
+        growth_seeds=np.zeros(m, dtype=np.uint64),
+        growth_columns=np.zeros(m, dtype=np.int64),
+        sizes=np.zeros(m, dtype=np.int64),
+        columns=np.zeros(n_nodes, dtype=np.int32),
+        thresholds=np.zeros(n_nodes, dtype=np.float32),
+        lefts=np.zeros(n_nodes, dtype=np.int32),
+        missing=np.zeros(n_nodes, dtype=np.uint8),
+        counts=np.zeros((n_nodes, k)),
+        slot_nodes=np.zeros(n_slots, dtype=np.int64),
+        slot_weights=np.zeros(n_slots),
+        slot_columns=np.zeros((n_slots, CANDIDATES), dtype=np.int32),
+        slot_cuts=np.zeros((n_slots, CANDIDATES), dtype=np.float32),
+        slot_ready=np.zeros((n_slots, CANDIDATES), dtype=np.int8),
+        slot_counts=np.zeros((n_slots, CANDIDATES, SIDES, k), dtype=np.float32),
+        refined=np.zeros((n_nodes, 2, len(settings.rates), outputs), dtype=np.float32),
+    )
+
+
+def least_bytes(n_trees: int, n_rates: int, shape: Shape) -> int:
+    """The size of a state without rows."""
+    outputs = 1 if shape.n_classes == 2 else shape.n_classes
+    return 4 * shape.n_features + n_trees * (61 + 8 * shape.n_classes + 8 * n_rates * outputs)
+
+
+def check(state: TreeState, settings: Settings) -> None:
+    """Refuse a state that no stream leads to: kernels trust its indices."""
+    _check_rows(state, settings)
+    _check_nodes(state, settings)
+    _check_slots(state)
+    _check_growths(state, settings)
+    require(np.array_equal(np.sort(state.phases), np.arange(len(state.phases))), "phases must be a permutation")
+    require(bool(np.all(np.isfinite(state.refined))), "refined must be finite")
+    sums = state.refined[:, 1]
+    visited = sums > 0
+    require(not np.any(sums < 0), "sums of refined members must be at least 0")
+    require(bool(np.all(visited == visited[:, :1, :1])), "refined members must have visited the same leaves")
+
+
+def _check_rows(state: TreeState, settings: Settings) -> None:
+    seen, (n_rows, n_columns) = int(state.seen[0]), state.rows.shape
+    require(0 <= seen < 2**62, "seen must be at least 0")
+    require(n_rows == min(seen, settings.capacity), f"{min(seen, settings.capacity)} rows must be kept")
+    require(n_columns <= settings.max_columns, f"columns must be at most {settings.max_columns}")
+    used = state.column_of[state.column_of >= 0]
+    require(bool(np.all(state.column_of >= -1)), "column_of must be at least -1")
+    require(np.array_equal(np.sort(used), np.arange(n_columns)), "column_of must number the columns")
+    require(not np.any(np.isinf(state.rows)), "rows must be finite or missing")
+    require(within(state.labels, 0, settings.n_classes - 1), f"labels must be from 0 to {settings.n_classes - 1}")
+    require(bool(np.all((state.weights > 0) & np.isfinite(state.weights))), "weights must be above 0")
+
+
+def _check_nodes(state: TreeState, settings: Settings) -> None:
+    sizes, n_nodes = state.sizes, len(state.columns)
+    require(within(sizes, 1, settings.max_nodes), f"sizes must be from 1 to {settings.max_nodes}")
+    require(int(sizes.sum()) == n_nodes, "sizes must be those of the trees")
+    require(within(state.columns, -1, state.rows.shape[1] - 1), "columns must be those of the rows, or -1")
+    require(within(state.missing, 0, 1), "missing must be 0 or 1")
+    require(bool(np.all(np.isfinite(state.thresholds))), "thresholds must be finite")
+    require(bool(np.all((state.counts >= 0) & np.isfinite(state.counts))), "counts must be at least 0")
+    leaf = state.columns < 0
+    blank = (state.thresholds == 0) & (state.lefts == 0) & (state.missing == 0)
+    require(bool(np.all(blank[leaf])), "leaves must have no question")
+    # Children come in pairs, after their parents, and every node but the root is one: there is no cycle and no orphan.
+    start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.arange(n_nodes) - start
+    children = np.sort((start + state.lefts)[~leaf])
+    expected = np.arange(n_nodes)[place % 2 == 1]
+    require(bool(np.all(sizes % 2 == 1)), "sizes must be odd")
+    require(bool(np.all((state.lefts > place)[~leaf])), "children must come after their parents")
+    require(bool(np.all((state.lefts < np.repeat(sizes, sizes))[~leaf])), "children must be in their tree")
+    require(np.array_equal(children, expected), "every node but the root must be the child of one")
+
+
+def _check_slots(state: TreeState) -> None:
+    nodes = state.slot_nodes
+    require(within(nodes, 0, len(state.columns) - 1), "slots must be of nodes")
+    require(bool(np.all(np.diff(nodes) > 0)), "slots must ascend")
+    require(bool(np.all(state.columns[nodes] < 0)), "slots must be of leaves")
+    require(within(state.slot_columns, 0, state.rows.shape[1] - 1), "slot_columns must be those of the rows")
+    require(within(state.slot_ready, 0, 1), "slot_ready must be 0 or 1")
+    require(not np.any(np.isinf(state.slot_cuts)), "slot_cuts must be finite, or missing before there is a cut")
+    require(not np.any(np.isnan(state.slot_cuts[state.slot_ready == 1])), "slot_cuts must be numbers")
+    for name in ("slot_weights", "slot_counts"):
+        values = getattr(state, name)
+        require(bool(np.all((values >= 0) & np.isfinite(values))), f"{name} must be at least 0")
+
+
+def _check_growths(state: TreeState, settings: Settings) -> None:
+    seen, begun = int(state.seen[0]), state.growth_begun
+    under_way = begun > 0
+    room = settings.capacity - BLOCK - max(settings.windows)  # rows that may come before one of a window is lost
+    require(bool(np.all(begun >= 0)) and within(begun[under_way], seen - room, seen), "growths must be recent")
+    most = state.rows.shape[1]
+    require(within(state.growth_columns, 0, most), f"growth_columns must be from 0 to {most}")
+    rest = (state.growth_columns == 0) & (state.growth_seeds == 0)
+    require(bool(np.all(rest[~under_way])), "growths that are not under way must have no seed")
