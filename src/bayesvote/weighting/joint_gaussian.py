@@ -11,7 +11,7 @@ from bayesvote import _checks
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
-from bayesvote.weighting.base import Posterior
+from bayesvote.weighting.base import Posterior, require_memory
 
 REFRESH = 512  # rows between two refreshes from the sums; keeps rounding from piling up in the covariances
 
@@ -200,22 +200,35 @@ class JointGaussian(Posterior[JointState]):
 
     def merge(self, a: JointState, b: JointState) -> JointState:
         """State that has seen both streams."""
+        require_memory(self.who, "merge", self.forgetting)
         return self._combined("merge", a, b, 1.0)
 
     def unlearn(self, state: JointState, g: ArrayLike, sample_weight: ArrayLike | None = None) -> JointState:
-        """State as if the rows g, learned before, had never been seen."""
-        if self.forgetting != 1:
-            raise TypeError(
-                f"JointGaussian.unlearn: forgetting must be 1, got {self.forgetting}. "
-                "A state that fades does not know how much of a sample is left."
-            )
+        """State as if the rows g, learned before, had never been seen.
+
+        Rows that were never learned are refused if no stream leads to what would be left; the sums cannot tell more.
+        """
+        require_memory(self.who, "unlearn", self.forgetting)
         seen = self.update(self.init(self.n_members(state)), g, sample_weight)
         if self.effective_samples(seen)[0] > self.effective_samples(state)[0] * (1 + 1e-9):
             raise ValueError(
                 "JointGaussian.unlearn: only rows that were learned can be unlearned, got "
                 f"{self.effective_samples(seen)[0]:g} to take from {self.effective_samples(state)[0]:g}."
             )
-        return self._combined("unlearn", state, seen, -1.0)
+        after = self._combined("unlearn", state, seen, -1.0)
+        if not self._possible(after, slack=1e-9 * (1 + self.effective_samples(state)[0])):
+            raise ValueError(
+                "JointGaussian.unlearn: only rows that were learned can be unlearned; "
+                "no stream leads to what would be left."
+            )
+        return after
+
+    def _possible(self, state: JointState, slack: float) -> bool:
+        """Whether the sums are those of margins in [-1, 1]: their moments, with 1, have no negative direction."""
+        sums, m = self._sums(state).sum(axis=0), self.n_members(state)
+        moments = np.empty((m + 1, m + 1))
+        moments[0, 0], moments[1:, 0], moments[1:, 1:] = sums[0], sums[1 : 1 + m], sums[1 + m :].reshape(m, m)
+        return bool(np.diag(moments).max() <= sums[0] + slack and np.linalg.eigvalsh(moments)[0] >= -slack)
 
     def _combined(self, method: str, a: JointState, b: JointState, sign: float) -> JointState:
         from bayesvote.weighting._sum_kernels import add
@@ -265,7 +278,7 @@ class JointGaussian(Posterior[JointState]):
             return np.asarray(mixture @ ndtr((weight - state.means[:, i]) / sd[:, i]) - probability)
 
         # The mixture's quantile lies between those of its parts; widen the bracket slightly so that its ends differ.
-        margin = 1e-9 * sd.max(axis=0)
+        margin = 1e-9 * sd.max(axis=0) + 4 * np.finfo(np.float64).eps * np.abs(each).max(axis=0)
         ends = (each.min(axis=0) - margin, each.max(axis=0) + margin)
         return np.asarray(find_root(excess, ends, args=(np.arange(len(margin), dtype=np.float64),)).x)
 
