@@ -67,8 +67,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             The rows; NaN marks a missing value.
         y : array of shape (n,)
             Their labels.
-        sample_weight : array of shape (n,), optional, from 0 to 1e9
-            How much each row counts. Not the same as repeating a row, since the order of rows matters.
+        sample_weight : array of shape (n,), optional
+            How much each row counts, from 0 to 1e9. Not the same as repeating a row, since the order of rows matters.
         """
         rows, labels = self._checked(X, y, reset=True)
         check_classification_targets(labels)
