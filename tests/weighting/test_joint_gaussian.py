@@ -233,7 +233,7 @@ def test_great_weights_put_not_all_posteriors_to_rest(scale: float) -> None:
 
 
 def test_an_interval_is_found_where_the_deviation_is_lost_beside_the_weight() -> None:
-    weighter = JointGaussian()
+    weighter = JointGaussian(10.0)
     state = weighter.update(weighter.init(1), np.full((100, 1), 0.4), np.full(100, 1e9))
     means = state.means + 1e4  # the bracket around a quantile has to be wider than their rounding
     low, high = weighter.interval(state._replace(means=means))
