@@ -215,6 +215,17 @@ def test_bound_13_holds(accuracies: Array) -> None:
         assert best.value < 0.9  # the bound says something about good members
 
 
+def test_the_best_bound_is_the_limit_where_the_bound_falls_to_it() -> None:
+    """For p to 1: members over the least sum of ratios. A search that stops at some p above 1 misses it."""
+    truth, other = np.array([[0.1, 0.3], [0.2, 0.3]]), np.array([[0.9, 0.7], [0.8, 0.7]])
+    limit = 2 / (other / truth.mean(axis=0)).sum(axis=1).min()
+    assert theory.error_bound(truth, other, 1.0) == pytest.approx(limit)
+    assert theory.error_bound(truth, other, 1 + 1e-7) == pytest.approx(limit)
+    best = theory.best_error_bound(truth, other)
+    assert best.value == pytest.approx(limit, rel=1e-14)
+    assert best.p == 1.0
+
+
 def test_bound_13_is_what_the_paper_writes() -> None:
     truth, other = members(np.random.default_rng(4), 50, np.full(3, 0.8))
     p, total = 3.0, 0.0
@@ -248,7 +259,8 @@ def test_regularity_of_loss_8() -> None:
     assert found.holds
     assert found.minimizer == pytest.approx(500 / (1 + 0.1 * g.sum(axis=0)), rel=1e-7)
     assert found.hessian == pytest.approx(500 / found.minimizer**2, rel=1e-6)
-    assert found.growth == pytest.approx(np.full(3, 0.5), rel=1e-6)  # this prior is linear: the samples' alone
+    at_half = 250 / (1 + 0.1 * g[:250].sum(axis=0))
+    assert found.growth == pytest.approx(1 - 250 / at_half**2 / (500 / found.minimizer**2), rel=1e-5)
     # The Hessian is 500/weight**2; 1% below the minimiser it is larger by this.
     assert found.smoothness == pytest.approx(np.full(3, 0.99**-2 - 1), rel=1e-3)
 
@@ -261,14 +273,14 @@ def test_regularity_of_loss_19() -> None:
     assert found.hessian == pytest.approx(301 * polygamma(1, found.minimizer), rel=1e-5)
 
 
-@pytest.mark.parametrize("shape", [0.2, 2.0, 50.0])
-def test_regularity_of_loss_22(shape: float) -> None:
-    """Two parameters, nearly collinear for a large shape."""
-    found = theory.check_regularity(OF_22, np.random.default_rng(5).gamma(shape, 0.4 / shape, (300, 2)))
+@pytest.mark.parametrize(("shape", "n"), [(0.2, 300), (2.0, 300), (50.0, 1500)])
+def test_regularity_of_loss_22(shape: float, n: int) -> None:
+    """Two parameters, nearly collinear for a large shape, which takes more samples to get free of the prior."""
+    found = theory.check_regularity(OF_22, np.random.default_rng(5).gamma(shape, 0.4 / shape, (n, 2)))
     assert found.holds
     for (a, b), hessian in zip(found.minimizer, found.hessian, strict=True):
-        # of 300 samples and the prior, which has 1.5 times log Gamma(a) and once a log b
-        exact = np.array([[301.5 * polygamma(1, a), -301 / b], [-301 / b, 301 * a / b**2]])
+        # of n samples and the prior, which has 1.5 times log Gamma(a) and once a log b
+        exact = np.array([[(n + 1.5) * polygamma(1, a), -(n + 1) / b], [-(n + 1) / b, (n + 1) * a / b**2]])
         assert hessian == pytest.approx(exact, rel=1e-4)
 
 
@@ -288,6 +300,22 @@ def test_regularity_of_loss_22(shape: float) -> None:
 def test_regularity_is_denied(loss: Callable[..., Array], prior: Callable[..., Array]) -> None:
     posterior = NumericalPosterior(loss, prior)
     assert not theory.check_regularity(posterior, np.full((20, 1), 0.5)).holds
+
+
+def test_loss_8_is_not_regular_for_a_member_without_losses() -> None:
+    """Its weight is T and the Hessian there 1/T, which falls for ever, though at any one weight it grows with T."""
+    found = theory.check_regularity(OF_8, np.zeros((100, 1)))
+    assert found.hessian[0] == pytest.approx(1 / 100, rel=1e-5)
+    assert found.growth[0] == pytest.approx(-1, rel=1e-5)  # 1/50 at the minimiser of the first half
+    assert not found.holds
+
+
+@pytest.mark.parametrize(("kink", "seen"), [(1e-5, False), (3e-4, True)])
+def test_how_slight_a_kink_can_be_to_be_seen(kink: float, seen: bool) -> None:
+    posterior = NumericalPosterior(
+        lambda weight, g: (weight - 1) ** 2 + kink * abs(weight - 1) + 0 * g, lambda weight: 0 * weight
+    )
+    assert theory.check_regularity(posterior, np.full((100, 1), 0.5)).holds != seen
 
 
 @pytest.mark.parametrize(
@@ -328,8 +356,21 @@ def test_intervals_cover() -> None:
 
 
 def test_bad_arguments_get_the_error_sentence() -> None:
-    with pytest.raises(ValueError, match=r"theory\.error_bound: p must be above 1, got 1"):
-        theory.error_bound([[0.1]], [[0.9]], p=1.0)
+    for p in (0.5, np.inf, np.nan):
+        with pytest.raises(ValueError, match=rf"theory\.error_bound: p must be finite and at least 1, got {p}"):
+            theory.error_bound([[0.1]], [[0.9]], p=p)
+    with pytest.raises(ValueError, match="losses must be finite and at least 0"):
+        theory.error_bound([[0.1]], [[np.inf]], p=2.0)
+    with pytest.raises(ValueError, match=r"theory\.optimal_weights: mean_loss must be finite and above 0, got -1\.0"):
+        theory.optimal_weights([0.5, -1.0])
+    with pytest.raises(ValueError, match=r"best_step: mean_loss must be finite and above 0, got 0\.0"):
+        theory.best_step(0.0)
+    with pytest.raises(ValueError, match=r"bayes_variance: loss_variance must be finite and at least 0, got nan"):
+        theory.bayes_variance(0.5, np.nan)
+    with pytest.raises(ValueError, match=r"sgd_variance: step must be finite and above 0, got inf"):
+        theory.sgd_variance(0.5, 0.1, [1.0, np.inf])
+    with pytest.raises(TypeError, match=r"posterior must be a NumericalPosterior, got GammaRate\. Give loss and prior"):
+        theory.check_regularity(GammaRate(), [[0.5], [0.5]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"both losses must have one shape \(n, m\)"):
         theory.best_error_bound([0.1], [0.9])
     with pytest.raises(ValueError, match="its optimal weight is infinite"):

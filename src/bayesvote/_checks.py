@@ -11,6 +11,9 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 
+MOST_WEIGHT = 1e9  # of a sample; far beyond it posteriors lose their digits, and sums of weights overflow
+
+
 class Argument(NamedTuple):
     """A parameter with the value to give it, such as ``bad_lines='skip'``."""
 
@@ -98,6 +101,12 @@ def integer(who: str, name: str, value: int, *, least: int = 1) -> None:
         raise InputError(who, name, f"must be an integer of at least {least}", repr(value))
 
 
+def one_or_two(who: str, name: str, value: int) -> None:
+    """Require the integer 1 or 2."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value not in (1, 2):
+        raise InputError(who, name, "must be 1 or 2", repr(value))
+
+
 def fraction(who: str, name: str, value: float) -> None:
     """Require a number in (0, 1]."""
     positive(who, name, value)
@@ -123,7 +132,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
-    """Sample weights as a float array, one finite non-negative number per row; ones for None."""
+    """Sample weights as a float array, one number from 0 to MOST_WEIGHT per row; ones for None."""
     if sample_weight is None:
         return np.ones(n_rows)
     w = np.asarray(sample_weight, dtype=np.float64)
@@ -139,6 +148,10 @@ def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
             "must be finite and at least 0",
             str(w[~valid][0]),
             "Drop such rows or give them weight 0.",
+        )
+    if n_rows and w.max() > MOST_WEIGHT:
+        raise InputError(
+            who, "sample_weight", f"must be at most {MOST_WEIGHT:g}", str(w.max()), "Divide all weights by one number."
         )
     return w
 

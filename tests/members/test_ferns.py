@@ -268,6 +268,18 @@ def test_bad_input_is_refused_and_changes_nothing(X: Any, y: Any, w: Any, seen: 
     same_state(bank, before)
 
 
+def test_weights_that_no_check_has_seen_lead_nowhere_else() -> None:
+    """A gain that is no number chooses the first candidate, not whatever the memory held."""
+    X, y, _ = stream(15, 60)
+    bank = FernBank(5, depth=3, warmup=50).start(5, rng=0)
+    with np.errstate(all="ignore"):
+        bank.advance(bank.checked(X), y, np.full(60, 1e306))
+    state = state_of(bank)
+    used = np.flatnonzero(state.slot_of >= 0)
+    first = state.candidates[:, :, 0]
+    assert set(used) <= set(first.ravel().tolist())
+
+
 def test_must_be_started() -> None:
     with pytest.raises(ValueError, match="must be started"):
         FernBank().scores(np.zeros((1, 2)))

@@ -96,7 +96,7 @@ def name(weighter: object) -> str:
 
 
 def losses(rng: np.random.Generator, n: int, k: int, m: int, abstain: float = 0.1) -> Array:
-    G = rng.gamma(1.0, 0.3, (n, k, m)) + 1e-3
+    G = np.minimum(rng.gamma(1.0, 0.3, (n, k, m)) + 1e-3, 1.0)  # JointGaussian takes no more
     return np.where(rng.random((n, 1, m)) < abstain, np.nan, G)
 
 
@@ -196,8 +196,10 @@ def test_merging_any_split_equals_the_whole(weighter: Posterior[Any], seed: int,
 def test_merging_keeps_what_rounding_took_from_either_side(weighter: Posterior[Any]) -> None:
     """2**53 + 1 is no double: the one is kept apart, on both sides, and two of them count."""
     few = weighter.update(weighter.init(1), [0.25])
-    # 512 weights of 2**44; then, after JointGaussian's refresh, one of 1
-    many = weighter.update(weighter.init(1), np.full((513, 1), 0.25), np.append(np.full(512, 2.0**44), 1.0))
+    many = weighter.update(weighter.init(1), np.full((512, 1), 0.25), np.full(512, 2.0**29))
+    for _ in range(15):
+        many = weighter.merge(many, many)
+    many = weighter.update(many, [0.25])
     for merged in (weighter.merge(few, many), weighter.merge(many, few)):
         assert weighter.effective_samples(merged)[0] == 2.0**53 + 2
 
@@ -217,6 +219,36 @@ def test_order_does_not_matter_and_unlearning_restores(weighter: Any, seed: int)
         weighter.unlearn(weighter.init(3), g[:1] * 0 + 0.5)
 
 
+@pytest.mark.parametrize(
+    ("weighter", "learned", "never_learned"),
+    [
+        (GammaRate(theta=1.0), 0.0, 1.0),
+        (GammaShapeRate(), 0.1, 0.9),
+        (GammaShapeRate(), 0.5, 0.01),  # of the sums only that of the logarithms is impossible
+        (JointGaussian(), 0.5, 0.0),
+        (JointGaussian(), [0.0, 1.0], [0.0, 0.0]),  # every sum is possible by itself
+    ],
+)
+def test_unlearning_what_was_never_learned_is_refused(weighter: Any, learned: Any, never_learned: Any) -> None:
+    """By the sums it would leave, where no stream leads to them."""
+    state = weighter.update(weighter.init(2), np.broadcast_to(learned, (10, 2)))
+    with pytest.raises(ValueError, match="unlearn: only rows that were learned can be unlearned"):
+        weighter.unlearn(state, np.broadcast_to(never_learned, (5, 2)))
+
+
+@pytest.mark.parametrize("weighter", REMEMBERING, ids=name)
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_all_that_was_learned_can_be_unlearned(weighter: Any, scale: float) -> None:
+    """Whatever rounding leaves is not mistaken for rows that were never learned."""
+    rng = np.random.default_rng(3)
+    n = 20 if isinstance(weighter, NumericalPosterior) else 1500
+    g, w = losses(rng, n, 2, 3)[:, 0], scale * rng.random(n)
+    order = rng.permutation(n)
+    left = weighter.unlearn(weighter.update(weighter.init(3), g, w), g[order], w[order])
+    if scale == 1:
+        assert weighter.mean(left) == pytest.approx(weighter.mean(weighter.init(3)), rel=1e-8)
+
+
 @pytest.mark.parametrize("weighter", [GammaRate(forgetting=0.9), JointGaussian(forgetting=0.9)], ids=name)
 def test_forgetting_fades_the_past(weighter: Any) -> None:
     state = weighter.update(weighter.init(2), np.full((400, 2), 0.3))
@@ -224,8 +256,10 @@ def test_forgetting_fades_the_past(weighter: Any) -> None:
     recent = weighter.update(state, np.tile([0.1, 0.9], (100, 1)))
     fresh = weighter.update(weighter.init(2), np.tile([0.1, 0.9], (500, 1)))
     assert weighter.mean(recent) == pytest.approx(weighter.mean(fresh), rel=1e-3)
-    with pytest.raises(TypeError, match="forgetting must be 1"):
+    with pytest.raises(TypeError, match=r"unlearn: forgetting must be 1, got 0\.9"):
         weighter.unlearn(state, [0.3, 0.3])
+    with pytest.raises(TypeError, match=r"merge: forgetting must be 1, got 0\.9"):
+        weighter.merge(state, state)
 
 
 @pytest.mark.parametrize("weighter", [SGD(), AveragedSGD(), SAG(horizon=9), SeparableSGD(rate_loss)], ids=name)
@@ -250,6 +284,8 @@ def test_bad_losses_are_refused_and_nothing_is_lost(weighter: Weighter[Any], bad
         weighter.update(state, bad)
     with pytest.raises(ValueError, match="sample_weight must be finite and at least 0"):
         weighter.update(state, [[0.1, 0.2, 0.3]], [np.nan])
+    with pytest.raises(ValueError, match=r"sample_weight must be at most 1e\+09, got 10000000000.0"):
+        weighter.update(state, [[0.1, 0.2, 0.3]], [1e10])
     with pytest.raises(ValueError, match="sample_weight must have one value per row"):
         weighter.update(state, [[0.1, 0.2, 0.3]], [1.0, 1.0])
     with pytest.raises(ValueError, match="y must hold class indices 0 to 1, got 2"):
@@ -283,15 +319,27 @@ def test_zero_under_a_logarithm_is_refused(weighter: Weighter[Any]) -> None:
         (lambda: SeparableSGD(rate_loss, step=0.0), "SeparableSGD: step must be a finite number above 0, got 0.0"),
         (lambda: SeparableSGD(rate_loss, step=[[1.0, 2.0]]), r"a square matrix of finite numbers, got \(1, 2\)"),
         (lambda: SeparableSGD(rate_loss, step=np.eye(2)).init(3), r"step must have the shape \(3, 3\), got \(2, 2\)"),
+        (lambda: SeparableSGD(rate_loss, step=np.empty((0, 0))), r"a square matrix of finite numbers, got \(0, 0\)"),
+        (lambda: SeparableSGD(rate_loss, step=[["a"]]), r"a square matrix of finite numbers, got \[\['a'\]\]"),
+        (lambda: SeparableSGD(rate_loss, step=[[1.0], [1.0, 2.0]]), "a square matrix of finite numbers, got"),
+        (lambda: SeparableSGD(rate_loss, step=-np.eye(2)), "symmetric part of step must be positive definite"),
+        (lambda: SeparableSGD(rate_loss, step=[[1.0, 3.0], [0.0, 1.0]]), "step must be positive definite"),
         (lambda: SeparableSGD(rate_loss, n_parameters=3), "SeparableSGD: n_parameters must be 1 or 2, got 3"),
+        (lambda: SeparableSGD(rate_loss, n_parameters=True), "SeparableSGD: n_parameters must be 1 or 2, got True"),
+        (lambda: SeparableSGD(rate_loss, n_parameters=2.0), "n_parameters must be 1 or 2, got 2.0"),  # type: ignore[arg-type]
+        (lambda: SeparableSGD(rate_loss, start="1"), "start must hold n_parameters=1 numbers, got '1'"),  # type: ignore[arg-type]
+        (lambda: SeparableSGD(rate_loss, start=[[1.0]]), "start must hold n_parameters=1 numbers"),  # type: ignore[list-item]
         (lambda: SeparableSGD(rate_loss, start=(1.0, 2.0)), "start must hold n_parameters=1 numbers"),
         (lambda: SeparableSGD(rate_loss, start=0.0), "SeparableSGD: start must be a finite number above 0"),
         (lambda: SeparableSGD(rate_loss, delay=-1.0), "SeparableSGD: delay must be a finite number at least 0"),
         (lambda: NumericalPosterior(rate_loss, identity, n_parameters=3), "n_parameters must be 1 or 2"),
+        (lambda: NumericalPosterior(rate_loss, identity, n_parameters=True), "n_parameters must be 1 or 2, got True"),
         (lambda: NumericalPosterior(rate_loss, identity, support=(2.0, 1.0)), "support must be increasing"),
         (lambda: NumericalPosterior(rate_loss, np.exp), "prior must be finite on the support"),
         (lambda: GammaRate().init(0), "n_members must be an integer of at least 1"),
-        (lambda: GammaRate().interval(GammaRate().init(1), 1.0), "level must be between 0 and 1"),
+        (lambda: GammaRate().interval(GammaRate().init(1), 1.0), "level must be above 0 and at most 1 - 1e-9"),
+        (lambda: GammaShape().interval(GammaShape().init(1), 1 - 1e-16), "level must be above 0 and at most 1 - 1e-9"),
+        (lambda: JointGaussian().update(JointGaussian().init(1), [1.5]), r"losses must be at most 1, .* got 1\.5"),
         (lambda: GammaRate().sample(GammaRate().init(1), 0), "size must be an integer of at least 1"),
         (lambda: GammaRate().merge(GammaRate().init(1), GammaRate().init(2)), "about the same members, got 1 and 2"),
         (lambda: Voting().merge(Voting().init(1), Voting().init(2)), "about the same members, got 1 and 2"),

@@ -1,5 +1,7 @@
 """The joint posterior against dense linear algebra and the multivariate normal density."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, softmax
@@ -158,28 +160,36 @@ def test_the_prior_fades_by_a_tenth_at_most(factor: float) -> None:
     assert (left == 1) == (factor == 0.9)  # refreshed at every row
 
 
+def good_and_bad(n: int, m: int) -> Array:
+    """Losses of correlated members of which the first are better."""
+    rng = np.random.default_rng(0)
+    return np.clip(0.5 * rng.random((n, 1)) + 0.5 * rng.random((n, m)) * np.linspace(0.4, 1, m), 0, 1)
+
+
 @pytest.mark.parametrize("factor", [0.99, 0.999, 0.9999])
 @pytest.mark.parametrize("m", [5, 20])
-def test_what_the_fading_prior_does_to_the_weights(factor: float, m: int) -> None:
-    """Just before a refresh, where it is worst, they are off by less than 0.06 of their standard deviations."""
+@pytest.mark.parametrize("losses", [stream, good_and_bad])
+def test_what_the_fading_prior_does_to_the_weights(factor: float, m: int, losses: Callable[[int, int], Array]) -> None:
+    """Just before a refresh, where it is worst, they are off by up to a quarter of their standard deviations."""
     fading, whole = JointGaussian(forgetting=factor), JointGaussian()
     n = 4 * fading._refresh_every - 1
-    g = stream(n, m)
+    g = losses(n, m)
     exact = whole.update(whole.init(m), g, factor ** np.arange(n - 1.0, -1, -1))
     off = np.abs(fading.mean(fading.update(fading.init(m), g)) - whole.mean(exact)) / np.sqrt(whole.variance(exact))
-    assert 0.001 < off.max() < 0.06
+    assert 0.001 < off.max() < 0.25
 
 
-def direct(weighter: JointGaussian, g: Array) -> Array:
+def direct(weighter: JointGaussian, g: Array, w: Array | None = None) -> Array:
     """Weights of all rows at once, without rank-one updates and without leaving any posterior out."""
     x, m = 1 - 2 * g, g.shape[1]
+    w = np.ones(len(g)) if w is None else w
     means, evidence = [], []
     for precision in np.atleast_1d(np.asarray(weighter.precision, dtype=np.float64)):
-        inverse = precision * np.eye(m) + weighter.theta * x.T @ x
-        shift = weighter.theta * x.T @ (1 - x.mean(axis=1))
+        inverse = precision * np.eye(m) + weighter.theta * x.T @ (w[:, None] * x)
+        shift = weighter.theta * x.T @ (w * (1 - x.mean(axis=1)))
         deviation = np.linalg.solve(inverse, shift)
         means.append(1 / m + deviation)
-        misfit = weighter.theta * np.sum((1 - x.mean(axis=1)) ** 2)
+        misfit = weighter.theta * np.sum(w * (1 - x.mean(axis=1)) ** 2)
         log_det = np.linalg.slogdet(inverse)[1]
         evidence.append(0.5 * (shift @ deviation - log_det + m * np.log(precision) - misfit))
     return np.asarray(softmax(evidence) @ np.array(means))
@@ -210,3 +220,24 @@ def test_posteriors_at_rest_wake_when_they_count(m: int) -> None:
             other = weighter.update(other, g[t : t + size])
         for one, two in zip(state, other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("scale", [10.0, 1e3, 1e6, 1e9])
+def test_great_weights_put_not_all_posteriors_to_rest(scale: float) -> None:
+    """One row may take more evidence from those awake than those at rest had less."""
+    rng = np.random.default_rng(0)
+    weighter = JointGaussian()
+    for n in (5, 60, 700):
+        g, w = stream(n, 8, seed=n), scale * rng.uniform(0.5, 1.0, n)
+        state = weighter.update(weighter.init(8), g, w)
+        weighter.check_state(state)
+        assert weighter.mean(state) == pytest.approx(direct(weighter, g, w), abs=1e-7)
+
+
+def test_an_interval_is_found_where_the_deviation_is_lost_beside_the_weight() -> None:
+    weighter = JointGaussian(10.0)
+    state = weighter.update(weighter.init(1), np.full((100, 1), 0.4), np.full(100, 1e9))
+    means = state.means + 1e4  # the bracket around a quantile has to be wider than their rounding
+    low, high = weighter.interval(state._replace(means=means))
+    assert np.all(np.isfinite([low, high]))
+    assert np.all(low <= high)

@@ -64,6 +64,24 @@ def test_gamma_shape(count: float, mean_loss: float, b: float) -> None:
     ],
 )
 def test_gamma_shape_rate(count: float, mean_loss: float, gap: float, prior: tuple[float, ...]) -> None:
+    check_gamma_shape_rate(count, mean_loss, gap, prior)
+
+
+@pytest.mark.parametrize(
+    ("count", "mean_loss", "gap", "prior"),
+    [
+        (1e7, 8.87e-5, 3.28e-7, (1.707, 0.00249, 0.01803, 0.01156)),  # s must be added to the count exactly
+        (1e9, 0.371, 1.82e-7, (1.546, 0.336, 87.05, 45.03)),
+        (10.0, 9.32e-4, 3.89e-4, (0.837, 0.0142, 4.087, 2.247)),  # too wide for the Taylor series
+    ],
+)
+def test_gamma_shape_rate_where_digits_are_easily_lost(
+    count: float, mean_loss: float, gap: float, prior: tuple[float, ...]
+) -> None:
+    check_gamma_shape_rate(count, mean_loss, gap, prior)
+
+
+def check_gamma_shape_rate(count: float, mean_loss: float, gap: float, prior: tuple[float, ...]) -> None:
     """``gap`` is log of the mean loss less the mean log loss: what the shape is known by."""
     p, q, r, s = prior
     sums = count, count * mean_loss, count * (np.log(mean_loss) - gap)

@@ -59,6 +59,17 @@ def test_a_matrix_step_is_equation_6() -> None:
         assert after.ravel() == pytest.approx(weights, rel=1e-9)
 
 
+def test_one_array_for_two_members_is_no_pair_of_derivatives() -> None:
+    """It has the length of a pair; an array of a row for each parameter is one."""
+    one = SeparableSGD(pair_loss, gradient=lambda a, b, g: g - a / b, n_parameters=2)
+    with pytest.raises(ValueError, match=r"gradient must return a pair of derivatives, each of shape \(2,\)"):
+        one.update(one.init(2), [0.2, 0.3])
+    both = SeparableSGD(pair_loss, gradient=lambda *at: np.stack(pair_gradient(*at)), n_parameters=2)
+    pair = SeparableSGD(pair_loss, gradient=pair_gradient, n_parameters=2)
+    after, expected = (weighter.mean(weighter.update(weighter.init(2), [0.2, 0.3])) for weighter in (both, pair))
+    assert np.array_equal(after, expected)
+
+
 def test_a_matrix_step_leaves_abstaining_members_alone_and_chunks_change_nothing() -> None:
     weighter = SeparableSGD(rate_loss, 5 * np.ones((3, 3)) + 20 * np.eye(3))
     silent = weighter.update(weighter.init(3), [[0.2, np.nan, 0.4], [0.3, np.nan, 0.1]])

@@ -68,7 +68,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         y : array of shape (n,)
             Their labels.
         sample_weight : array of shape (n,), optional
-            How much each row counts. Not the same as repeating a row, since the order of rows matters.
+            How much each row counts, from 0 to 1e9. Not the same as repeating a row, since the order of rows matters.
         """
         rows, labels = self._checked(X, y, reset=True)
         check_classification_targets(labels)

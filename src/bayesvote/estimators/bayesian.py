@@ -136,8 +136,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         """The members' weights: a DataFrame with a row per member, or a structured array if pandas is not installed.
 
         ``kind`` is what the member is, ``mean`` its weight. Posteriors have the standard deviation ``sd`` and the 95%
-        interval from ``lower`` to ``upper``, too, and the probability that the member is the best. Weights of two
-        parameters have two of each: ``mean_1``, ``mean_2``.
+        interval from ``lower`` to ``upper``, too, and ``probability_best``: that the member has the largest weight or,
+        with the Gamma weights, the least loss. Weights of two parameters have two of each: ``mean_1``, ``mean_2``.
         """
         check_is_fitted(self)
         weighter, state = self.model_.weighter, self.model_.state

@@ -138,6 +138,10 @@ def choose(values, y, w, found, n_found, state, features, Py_ssize_t first, Py_s
             for q in range(depth):
                 question = i * depth + q
                 best = -INFINITY
+                # The first candidate stands if no gain is a number, so that no weights lead outside the arrays.
+                j = candidates[question * n_candidates]
+                features_[question] = <int32_t> j
+                thresholds[question] = found_[j * n]
                 for c in range(n_candidates):
                     j = candidates[question * n_candidates + c]
                     t = found_[j * n + <Py_ssize_t> (places[question * n_candidates + c] * n_found_[j])]

@@ -6,7 +6,7 @@ out from the sums, which all rows are in; and if it counts again, so is the post
 """
 
 cimport numpy as cnp
-from libc.math cimport exp, log, sqrt
+from libc.math cimport INFINITY, exp, log, sqrt
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -261,7 +261,11 @@ cdef int learn(
             resting = True
     if not resting:
         return 0
-    top = largest(all.evidence, all.n)
+    # What a posterior at rest has is a bound, and a row of great weight may bring all others below it.
+    top = -INFINITY
+    for p in range(all.n):
+        if all.behind[p] == 0:
+            top = max(top, all.evidence[p])
     for p in range(all.n):
         if all.behind[p] > 0 and all.evidence[p] > top + TOO_LITTLE:
             add_products(all.recent + 1 + all.m, all.m, rows, weighted, n_waiting[0])

@@ -35,7 +35,7 @@ cdef enum:
     _MOST = 256  # points of a rule
 
 cdef double STIRLING = 9.0  # from here on the eight terms below are exact to 1e-16
-cdef double NARROW = 0.12  # standard deviation of log(shape) below which the Taylor series is used
+cdef double NARROW = 0.07  # standard deviation of log(shape) below which the Taylor series is used, to 1e-11
 cdef double NEGLIGIBLE = -33.0  # log-density, relative to the mode, below which mass does not count
 cdef double PI = math.pi
 

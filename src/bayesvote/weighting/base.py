@@ -12,6 +12,8 @@ from bayesvote._checks import Array, Labels
 from bayesvote._parts import Arrays, Part, Rng, S, Versioned, all_finite, require
 from bayesvote.losses import Loss, LossScale, of_labels
 
+HIGHEST_LEVEL = 1 - 1e-9  # of credible intervals: with higher ones, rounding moves the ends
+
 
 class Weighter(Versioned[S], Part):
     """Turns the members' losses into weights. Configuration only: the state is passed in and a new one returned.
@@ -140,6 +142,11 @@ class Weighter(Versioned[S], Part):
             raise ValueError(f"{self.who}.{method}: {name} must have shape {shape}, got {g.shape}.")
         at = first_bad_loss(g.reshape(-1), self.needs_log)
         if at < 0:
+            if self.needs_bounded and np.any(g > 1):
+                raise ValueError(
+                    f"{self.who}.{method}: losses must be at most 1, because 1 - 2g is taken as a margin, "
+                    f"got {g[g > 1][0]}. Use loss='ramp' or 'zero_one'."
+                )
             return
         bad = g.reshape(-1)[at]
         if bad == 0:
@@ -170,6 +177,16 @@ class LinearRule:
         out = np.empty(G.shape[:2])
         dots(self._scale * weights, G, out)
         return out
+
+
+def require_memory(who: str, method: str, forgetting: float) -> None:
+    """Refuse what only a state that keeps all of the past can do."""
+    if forgetting != 1:
+        what = {
+            "merge": "States that fade do not know how much of either stream the other one would have faded.",
+            "unlearn": "A state that fades does not know how much of a sample is left.",
+        }
+        raise TypeError(f"{who}.{method}: forgetting must be 1, got {forgetting}. {what[method]}")
 
 
 def copied(state: S) -> S:
@@ -204,8 +221,8 @@ class Posterior(Weighter[S]):
 
     def interval(self, state: S, level: float = 0.95) -> tuple[Array, Array]:
         """Equal-tailed credible interval of every weight: lower and upper ends, shaped like the mean."""
-        if not 0 < level < 1:
-            raise ValueError(f"{self.who}.interval: level must be between 0 and 1, got {level!r}.")
+        if not 0 < level <= HIGHEST_LEVEL:
+            raise ValueError(f"{self.who}.interval: level must be above 0 and at most 1 - 1e-9, got {level!r}.")
         return self._quantile(state, (1 - level) / 2), self._quantile(state, (1 + level) / 2)
 
     def sample(self, state: S, size: int, rng: Rng = None) -> Array:
@@ -214,15 +231,17 @@ class Posterior(Weighter[S]):
         return self._sample(state, size, np.random.default_rng(rng))
 
     def probability_best(self, state: S, size: int = 10_000, rng: Rng = 0) -> Array:
-        """Probability that each member is the best, the one of least loss, by ``size`` posterior draws.
+        """Probability that each member is the best, by ``size`` posterior draws.
 
-        Members that cannot be told apart share the probability. The Monte Carlo error is at most 1/(2 sqrt(size)).
+        The best is the one of least loss for the Gamma posteriors, and the one of the largest weight otherwise, which
+        for :class:`JointGaussian` is another thing: a poor member that corrects the others can have it. Members that
+        cannot be told apart share the probability. The Monte Carlo error is at most 1/(2 sqrt(size)).
         """
         best = self.trust(self.sample(state, size, rng)).argmax(axis=1)
         return np.bincount(best, minlength=self.n_members(state)) / size
 
     def trust(self, draws: Array) -> Array:
-        """Draws of what is largest for the best member."""
+        """Draws of what is largest for the best member: the weights, unless a posterior knows better."""
         return draws
 
 
@@ -239,6 +258,12 @@ class SumState(NamedTuple):
     def value(self) -> Array:
         """The sums, (statistics, m)."""
         return self.total + self.carry
+
+    @property
+    def settled(self) -> "SumState":
+        """The same sums with a small carry, which subtraction may have left larger than the total (Knuth's two-sum)."""
+        part = self.value - self.total
+        return SumState(self.value, (self.total - (self.value - part)) + (self.carry - part))
 
 
 class Additive(Posterior[SumState]):
@@ -288,6 +313,7 @@ class Additive(Posterior[SumState]):
         """State that has seen both streams."""
         from bayesvote.weighting._sum_kernels import add
 
+        require_memory(self.who, "merge", self.forgetting)
         if a.total.shape != b.total.shape:
             raise ValueError(
                 f"{self.who}.merge: states must be about the same members, "
@@ -298,19 +324,22 @@ class Additive(Posterior[SumState]):
         return SumState(total, carry + b.carry)
 
     def unlearn(self, state: SumState, g: ArrayLike, sample_weight: ArrayLike | None = None) -> SumState:
-        """State as if the rows g, learned before, had never been seen."""
-        if self.forgetting != 1:
-            raise TypeError(
-                f"{self.who}.unlearn: forgetting must be 1, got {self.forgetting}. "
-                "A state that fades does not know how much of a sample is left."
-            )
+        """State as if the rows g, learned before, had never been seen.
+
+        Rows that were never learned are refused if no stream leads to what would be left; the sums cannot tell more.
+        """
+        require_memory(self.who, "unlearn", self.forgetting)
         rows = np.atleast_2d(np.ascontiguousarray(g, dtype=np.float64))
         self._check_losses("unlearn", rows, (len(rows), self.n_members(state)), "g")
         w = _checks.weights(f"{self.who}.unlearn", sample_weight, len(rows))
-        after = self._update(copied(state), rows, -w)
+        after = self._update(copied(state), rows, -w).settled
         if np.any(after.value[0] < -1e-9 * np.maximum(1.0, state.value[0])):
             raise ValueError(
                 f"{self.who}.unlearn: only rows that were learned can be unlearned, "
                 f"got {w.sum():g} to take from {state.value[0].min():g}."
             )
+        try:
+            self.check_state(after)
+        except ValueError as error:
+            raise ValueError(f"{self.who}.unlearn: only rows that were learned can be unlearned; {error}.") from None
         return after

@@ -223,7 +223,7 @@ class GammaShapeRate(_GammaShapes):
         """Refuse negative sums of losses, too, and logarithms whose mean is above that of the mean loss."""
         super().check_state(state)
         count, sum_g, sum_log = state.value
-        require(not np.any(sum_g < 0), "sums of losses must be at least 0")
+        require(not np.any(sum_g < -1e-9 * self.q), "sums of losses must be at least 0")
         seen = (count > 0) & (sum_g > 0)
         most = count[seen] * np.log(sum_g[seen] / count[seen])  # Jensen's inequality
         require(not np.any(sum_log[seen] > most + 1e-6 * (1 + np.abs(most))), "sums of logarithms must fit the sums")
@@ -233,9 +233,10 @@ class GammaShapeRate(_GammaShapes):
 
     def _parameters(self, state: SumState) -> Array:
         # D is a small difference of large numbers when all losses are near equal, so it is taken in extended precision.
-        _, sum_g, sum_log = state.total.astype(np.longdouble) + state.carry
+        count, sum_g, sum_log = state.total.astype(np.longdouble) + state.carry
+        exact_s = np.minimum(self.s + count, np.inf if self.cap is None else self.cap)
+        D = np.log(np.longdouble(self.p)) + sum_log - exact_s * np.log((self.q + sum_g) / exact_s)
         s = self._s(state)
-        D = np.log(np.longdouble(self.p)) + sum_log - s * np.log((self.q + sum_g) / s)
         e = np.full(len(s), self.r - self.s)
         r = s + e
         return np.stack((D.astype(np.float64), e, (r + 3) / 2, r, s, np.log(s)), axis=1)

@@ -57,7 +57,7 @@ class GaussianPosterior(Posterior[S]):
             return np.asarray(shares @ ndtr((weight - means[:, i]) / sd[:, i]) - probability)
 
         # The mixture's quantile lies between those of its parts; a hair wider, so that the ends differ.
-        margin = 1e-9 * sd.max(axis=0)
+        margin = 1e-9 * sd.max(axis=0) + 4 * np.finfo(np.float64).eps * np.abs(each).max(axis=0)
         ends = (each.min(axis=0) - margin, each.max(axis=0) + margin)
         return np.asarray(find_root(excess, ends, args=(np.arange(len(margin), dtype=np.float64),)).x)
 

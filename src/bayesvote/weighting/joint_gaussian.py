@@ -12,6 +12,7 @@ from bayesvote import _checks
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
+from bayesvote.weighting.base import require_memory
 from bayesvote.weighting.gaussian import (
     FilterState,
     GaussianPosterior,
@@ -263,26 +264,39 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
 
     def merge(self, a: JointState | FilterState, b: JointState | FilterState) -> JointState | FilterState:
         """State that has seen both streams."""
+        require_memory(self.who, "merge", self.forgetting)
         return self._combined("merge", a, b, 1.0)
 
     def unlearn(
         self, state: JointState | FilterState, g: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> JointState | FilterState:
-        """State as if the rows g, learned before, had never been seen."""
+        """State as if the rows g, learned before, had never been seen.
+
+        Rows that were never learned are refused if no stream leads to what would be left; the sums cannot tell more.
+        """
         if isinstance(state, FilterState):
             raise refusal("JointGaussian", "unlearn")
-        if self.forgetting != 1:
-            raise TypeError(
-                f"JointGaussian.unlearn: forgetting must be 1, got {self.forgetting}. "
-                "A state that fades does not know how much of a sample is left."
-            )
+        require_memory(self.who, "unlearn", self.forgetting)
         seen = self.update(self.init(self.n_members(state)), g, sample_weight)
         if self.effective_samples(seen)[0] > self.effective_samples(state)[0] * (1 + 1e-9):
             raise ValueError(
                 "JointGaussian.unlearn: only rows that were learned can be unlearned, got "
                 f"{self.effective_samples(seen)[0]:g} to take from {self.effective_samples(state)[0]:g}."
             )
-        return self._combined("unlearn", state, seen, -1.0)
+        after = self._combined("unlearn", state, seen, -1.0)
+        if not self._possible(after, slack=1e-9 * (1 + self.effective_samples(state)[0])):
+            raise ValueError(
+                "JointGaussian.unlearn: only rows that were learned can be unlearned; "
+                "no stream leads to what would be left."
+            )
+        return after
+
+    def _possible(self, state: JointState, slack: float) -> bool:
+        """Whether the sums are those of margins in [-1, 1]: their moments, with 1, have no negative direction."""
+        sums, m = self._sums(state).sum(axis=0), self.n_members(state)
+        moments = np.empty((m + 1, m + 1))
+        moments[0, 0], moments[1:, 0], moments[1:, 1:] = sums[0], sums[1 : 1 + m], sums[1 + m :].reshape(m, m)
+        return bool(np.diag(moments).max() <= sums[0] + slack and np.linalg.eigvalsh(moments)[0] >= -slack)
 
     def _combined(
         self, method: str, a: JointState | FilterState, b: JointState | FilterState, sign: float

@@ -84,8 +84,7 @@ class NumericalPosterior(Additive):
     def __post_init__(self) -> None:
         if not callable(self.loss) or not callable(self.prior):
             raise TypeError("NumericalPosterior: loss and prior must be functions, loss(weight, g) and prior(weight).")
-        if self.n_parameters not in (1, 2):
-            raise ValueError(f"NumericalPosterior: n_parameters must be 1 or 2, got {self.n_parameters!r}.")
+        _checks.one_or_two("NumericalPosterior", "n_parameters", self.n_parameters)
         _checks.fraction("NumericalPosterior", "forgetting", self.forgetting)
         low, high = self.support
         _checks.positive("NumericalPosterior", "support[0]", low)

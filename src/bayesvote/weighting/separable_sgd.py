@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,15 @@ from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Weighter
 
 DIFFERENCE = 6e-6  # relative step of numerical gradients, the cube root of machine epsilon
+
+
+def _numbers(given: Any) -> Array | None:
+    """An array of finite numbers; None if it is none."""
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        return None
+    return array.astype(np.float64) if array.dtype.kind in "iuf" and np.all(np.isfinite(array)) else None
 
 
 class DescentState(NamedTuple):
@@ -37,10 +46,12 @@ class SeparableSGD(Weighter[DescentState]):
     loss : callable
         ``loss(weight, g)``, as in :class:`NumericalPosterior`; with two parameters ``loss(first, second, g)``.
     step : float or square matrix
-        K: a number, or a row for every parameter of every member, those of the first member first.
+        K: a number, or a row for every parameter of every member, those of the first member first. The symmetric part
+        of a matrix must be positive definite, or the weights would go up the loss.
     gradient : callable, optional
         Derivative of the loss in the weight, with the same arguments; for two parameters a pair of derivatives.
-        Without it the derivative is taken by central differences, right to some ten digits.
+        Without it the derivative is taken by central differences, right to some 1e-10 of the larger of the loss and its
+        derivative: add no large constant to the loss.
     n_parameters : {1, 2}
         How many parameters a weight has. With two, ``mean`` has the shape (m, 2).
     start : float or sequence of float
@@ -72,21 +83,26 @@ class SeparableSGD(Weighter[DescentState]):
         who = "SeparableSGD"
         if not callable(self.loss) or not (self.gradient is None or callable(self.gradient)):
             raise TypeError(f"{who}: loss and gradient must be functions, loss(weight, g) and gradient(weight, g).")
-        if self.n_parameters not in (1, 2):
-            raise ValueError(f"{who}: n_parameters must be 1 or 2, got {self.n_parameters!r}.")
-        matrix = np.asarray(self.step)
-        if matrix.ndim == 0:
-            _checks.positive(who, "step", matrix.item())
+        _checks.one_or_two(who, "n_parameters", self.n_parameters)
+        if np.isscalar(self.step) or getattr(self.step, "ndim", 2) == 0:
+            _checks.positive(who, "step", np.asarray(self.step).item())
         else:
-            if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.all(np.isfinite(matrix)):
+            matrix = _numbers(self.step)
+            if matrix is None or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
                 raise ValueError(
-                    f"{who}: step must be a number or a square matrix of finite numbers, got {matrix.shape}."
+                    f"{who}: step must be a number or a square matrix of finite numbers, "
+                    f"got {repr(self.step) if matrix is None else matrix.shape}."
                 )
+            if np.linalg.eigvalsh(matrix + matrix.T)[0] <= 0:
+                raise ValueError(f"{who}: the symmetric part of step must be positive definite, got {self.step!r}.")
             object.__setattr__(self, "step", tuple(map(tuple, matrix.tolist())))  # so that it compares and hashes
         if isinstance(self.start, Sequence | np.ndarray):
-            object.__setattr__(self, "start", tuple(map(float, self.start)))
-            if len(self._start) != self.n_parameters:
-                raise ValueError(f"{who}: start must hold n_parameters={self.n_parameters} numbers, got {self.start}.")
+            start = _numbers(self.start)
+            if start is None or start.shape != (self.n_parameters,):
+                raise ValueError(
+                    f"{who}: start must hold n_parameters={self.n_parameters} numbers, got {self.start!r}."
+                )
+            object.__setattr__(self, "start", tuple(start.tolist()))
         for value in self._start:
             _checks.positive(who, "start", float(value))
         _checks.positive(who, "delay", self.delay, zero=True)
@@ -153,11 +169,22 @@ class SeparableSGD(Weighter[DescentState]):
             weights[answers] = np.maximum(moved, FLOOR)
         return DescentState(weights, counts)
 
+    def _pair(self, given: Any, g: Array) -> list[Any]:
+        """Both derivatives; one array for both must have a row for each, or two members' would pass for a pair."""
+        if isinstance(given, tuple | list) and len(given) == 2:
+            return list(given)
+        if np.shape(given) == (2, *g.shape):
+            return list(np.asarray(given))
+        raise ValueError(
+            f"SeparableSGD: gradient must return a pair of derivatives, each of shape {g.shape}, "
+            f"got {type(given).__name__} of shape {np.shape(given)}."
+        )
+
     def _gradient(self, weights: Array, g: Array) -> Array:
         """Derivatives (m, parameters) of the loss at the weights."""
         if self.gradient is not None:
             given = self.gradient(*weights.T, g)
-            parts = [given] if self.n_parameters == 1 else list(given)
+            parts = [given] if self.n_parameters == 1 else self._pair(given, g)
         else:
             parts = []
             for k in range(self.n_parameters):
