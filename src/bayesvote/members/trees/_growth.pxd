@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 
 from bayesvote.members.trees._kept cimport (
-    IN_BLOCK, Block, Kept, draw_below, draw_between, label_at, place_of, value_at, weight_at
+    IN_BLOCK, Kept, draw_below, draw_between, label_at, place_of, value_at, weight_at
 )
 from bayesvote.members.trees._tree cimport Tree, descend, free_tree, plant, resize, several_classes, split
 
@@ -139,7 +139,6 @@ cdef inline float some_cut(const Bench *bench, float least, float largest, uint6
 
 cdef inline void lay_out(Bench *bench, const Kept *kept, const int32_t *places, Py_ssize_t n) noexcept nogil:
     """Put the rows of a node on the bench."""
-    cdef const Block *block
     cdef Py_ssize_t q, k, place
     bench.n_rows = n
     bench.n_lanes = (n + CUT_LANES - 1) // CUT_LANES * CUT_LANES
@@ -148,8 +147,7 @@ cdef inline void lay_out(Bench *bench, const Kept *kept, const int32_t *places, 
     for q in range(n):
         place = places[q]
         bench.places[q] = place
-        block = kept.blocks[place // IN_BLOCK]
-        bench.base[q] = block.values + place % IN_BLOCK * block.width
+        bench.base[q] = kept.blocks[place // IN_BLOCK].rows[place % IN_BLOCK]
         bench.labels[q] = label_at(kept, place)
         bench.w[q] = weight_at(kept, place)
         bench.w1[q] = bench.w[q] if bench.labels[q] == 1 else 0.0

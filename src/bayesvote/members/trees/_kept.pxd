@@ -1,28 +1,28 @@
 """The rows that trees are grown from: the last ones, in blocks that are made when rows come."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
 cdef enum:
     IN_BLOCK = 256  # rows
 
 
+# A feature gets a column when it is first seen to be other than 0, so rows may have many more features than columns.
+# Rows that are older than a column do not have it: it is 0 there.
 cdef struct Block:
-    float *values  # (IN_BLOCK, width)
-    Py_ssize_t width
+    float *rows[IN_BLOCK]
+    Py_ssize_t widths[IN_BLOCK]
     int32_t labels[IN_BLOCK]
     float weights[IN_BLOCK]
 
 
-# A feature gets a column when it is first seen to be other than 0, so rows may have many more features than columns.
-# Blocks that are older than a column do not have it: it is 0 there.
 cdef struct Kept:
     Block **blocks
     Py_ssize_t n_blocks
     Py_ssize_t n_columns
     Py_ssize_t max_columns
-    Py_ssize_t narrowest  # width that all blocks have
+    Py_ssize_t narrowest  # width that all rows have
     int64_t seen  # rows kept since the start
 
 
@@ -33,7 +33,7 @@ cdef inline Py_ssize_t place_of(const Kept *kept, int64_t row) noexcept nogil:
 
 cdef inline float value_at(const Kept *kept, Py_ssize_t place, Py_ssize_t column) noexcept nogil:
     cdef const Block *block = kept.blocks[place // IN_BLOCK]
-    return block.values[place % IN_BLOCK * block.width + column] if column < block.width else 0.0
+    return block.rows[place % IN_BLOCK][column] if column < block.widths[place % IN_BLOCK] else 0.0
 
 
 cdef inline int32_t label_at(const Kept *kept, Py_ssize_t place) noexcept nogil:
@@ -44,41 +44,44 @@ cdef inline float weight_at(const Kept *kept, Py_ssize_t place) noexcept nogil:
     return kept.blocks[place // IN_BLOCK].weights[place % IN_BLOCK]
 
 
-cdef inline int make_room(Kept *kept, Py_ssize_t place, Py_ssize_t n_columns) noexcept nogil:
-    """Have a block for a place, with so many columns at least; -1 without memory."""
-    cdef Py_ssize_t b = place // IN_BLOCK
-    cdef Block *block = kept.blocks[b]
-    cdef float *values
-    cdef Py_ssize_t width, i
+cdef inline int keep(
+    Kept *kept, int64_t row, const float *x, Py_ssize_t width, int32_t label, float weight
+) noexcept nogil:
+    """Keep a row, counted from the start, in the place of the oldest; -1 without memory."""
+    cdef Py_ssize_t place = place_of(kept, row)
+    cdef Block *block = kept.blocks[place // IN_BLOCK]
+    cdef float *moved
     if block == NULL:
-        block = kept.blocks[b] = <Block *> calloc(1, sizeof(Block))
+        block = kept.blocks[place // IN_BLOCK] = <Block *> calloc(1, sizeof(Block))
         if block == NULL:
             return -1
-    if block.width >= n_columns:
-        return 0
-    # Columns that come later come in numbers.
-    width = n_columns if block.width == 0 else min(max(n_columns, 2 * block.width), kept.max_columns)
-    values = <float *> calloc(IN_BLOCK * width, sizeof(float))
-    if values == NULL:
-        return -1
-    for i in range(IN_BLOCK if block.width else 0):
-        memcpy(values + i * width, block.values + i * block.width, block.width * sizeof(float))
-    free(block.values)
-    block.values = values
-    block.width = width
-    kept.narrowest = width
-    for i in range(kept.n_blocks):
-        if kept.blocks[i] != NULL and kept.blocks[i].width < kept.narrowest:
-            kept.narrowest = kept.blocks[i].width
+    place %= IN_BLOCK
+    if width > block.widths[place]:
+        moved = <float *> realloc(block.rows[place], width * sizeof(float))
+        if moved == NULL:
+            return -1
+        block.rows[place] = moved
+        block.widths[place] = width
+    memcpy(block.rows[place], x, width * sizeof(float))
+    block.labels[place] = label
+    block.weights[place] = weight
     return 0
 
 
+cdef inline void find_narrowest(Kept *kept) noexcept nogil:
+    """The oldest row has the fewest columns."""
+    cdef Py_ssize_t place = place_of(kept, max(<int64_t> 0, kept.seen - kept.n_blocks * IN_BLOCK))
+    cdef const Block *block = kept.blocks[place // IN_BLOCK]
+    kept.narrowest = block.widths[place % IN_BLOCK] if block != NULL else 0
+
+
 cdef inline void free_kept(Kept *kept) noexcept nogil:
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, r
     if kept.blocks != NULL:
         for i in range(kept.n_blocks):
             if kept.blocks[i] != NULL:
-                free(kept.blocks[i].values)
+                for r in range(IN_BLOCK):
+                    free(kept.blocks[i].rows[r])
                 free(kept.blocks[i])
     free(kept.blocks)
     kept.blocks = NULL

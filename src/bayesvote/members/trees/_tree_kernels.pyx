@@ -22,7 +22,7 @@ from bayesvote._arrays cimport (
 from bayesvote._input cimport RowView, columns_of, view_rows
 from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, new_slot
 from bayesvote.members.trees._growth cimport Bench, go_on
-from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, free_kept, make_room, place_of, value_at
+from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, find_narrowest, free_kept, keep, place_of, value_at
 from bayesvote.members.trees._member cimport (
     Lesson, Member, Rules, begin_growth, fetch_leaf, fetch_slot, free_member, learn
 )
@@ -138,9 +138,8 @@ cdef class Forest:
         cdef const int32_t *columns
         cdef const double *values
         cdef int64_t seen = self.kept.seen
-        cdef Py_ssize_t r, k, t, place
+        cdef Py_ssize_t r, k, t
         cdef int failed = 0
-        cdef Block *block
         with nogil:
             for r in range(last - first):
                 t = first + r
@@ -167,20 +166,14 @@ cdef class Forest:
                 memset(self.records.renewed, 0, self.records.n * self.n_trees)
                 for r in range(last - first):
                     if self.w[r] > 0.0 and not failed:
-                        place = place_of(&self.kept, self.seen_after[r] - 1)
-                        failed = make_room(&self.kept, place, self.kept.n_columns)
-                        if not failed:
-                            block = self.kept.blocks[place // IN_BLOCK]
-                            place %= IN_BLOCK
-                            block.labels[place] = <int32_t> self.y[r]
-                            block.weights[place] = <float> self.w[r]
-                            memcpy(
-                                block.values + place * block.width, self.records.tile + r * self.records.width,
-                                self.kept.n_columns * sizeof(float),
-                            )
+                        failed = keep(
+                            &self.kept, self.seen_after[r] - 1, self.records.tile + r * self.records.width,
+                            self.columns_after[r], <int32_t> self.y[r], <float> self.w[r],
+                        )
                 for r in range(self.records.n if self.records.n < ABREAST else 0):
                     find_across(self.members, self.n_trees, &self.records, r)
             self.kept.seen = seen
+            find_narrowest(&self.kept)
             self.next_tree = 0
         if failed:
             raise MemoryError
@@ -345,23 +338,17 @@ cdef class Forest:
         cdef const int32_t *from_labels = ints(state.labels)
         cdef const float *from_weights = floats(state.weights)
         cdef Py_ssize_t n = dim(state.rows, 0)
-        cdef Py_ssize_t r, place
-        cdef Block *block
+        cdef Py_ssize_t r
         memcpy(self.column_of, ints(state.column_of), self.n_features * sizeof(int32_t))
         self.kept.seen = state.seen[0]
         self.kept.n_columns = dim(state.rows, 1)
         for r in range(n):
-            place = place_of(&self.kept, self.kept.seen - n + r)
-            if make_room(&self.kept, place, self.kept.n_columns):
+            if keep(
+                &self.kept, self.kept.seen - n + r, rows + r * self.kept.n_columns, self.kept.n_columns, from_labels[r],
+                from_weights[r],
+            ):
                 raise MemoryError
-            block = self.kept.blocks[place // IN_BLOCK]
-            place %= IN_BLOCK
-            block.labels[place] = from_labels[r]
-            block.weights[place] = from_weights[r]
-            memcpy(
-                block.values + place * block.width, rows + r * self.kept.n_columns,
-                self.kept.n_columns * sizeof(float),
-            )
+        find_narrowest(&self.kept)
 
     cdef dict trees_state(self):
         cdef Py_ssize_t m = self.n_trees
@@ -548,10 +535,12 @@ cdef class Forest:
         cdef Py_ssize_t per_node = sizeof(double) * k + sizeof(float) * k + 24
         cdef Py_ssize_t per_slot = CANDIDATES * (9 + 4 * SIDES * k) + 12
         cdef Py_ssize_t total = 0
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, r
         for i in range(self.kept.n_blocks):
             if self.kept.blocks[i] != NULL:
-                total += sizeof(Block) + self.kept.blocks[i].width * IN_BLOCK * sizeof(float)
+                total += sizeof(Block)
+                for r in range(IN_BLOCK):
+                    total += self.kept.blocks[i].widths[r] * sizeof(float)
         for i in range(self.n_trees):
             total += (self.members[i].tree.capacity + self.members[i].growth.tree.capacity) * per_node
             total += self.members[i].slots.capacity * per_slot
