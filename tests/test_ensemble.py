@@ -210,3 +210,23 @@ def test_a_missing_value_silences_only_the_members_that_use_it() -> None:
     model.decide_then_learn(holes, y[:20])
     assert np.isfinite(model.weights()).all()
     assert np.isfinite(model.decide(X)).all()
+
+
+def test_a_loss_of_ones_own_is_not_trusted() -> None:
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
+    wrong: list[tuple[Any, str]] = [
+        (lambda z: np.tile(z * 0, (1, 1, 40)) if z.ndim == 3 else z * 0, "one value for"),
+        (lambda z: np.where(z > 2, -1.0, 0.5) if z.ndim == 3 else np.full(z.shape, 0.5), "at least 0, got -1"),
+        (lambda z: np.where(z > 2, np.inf, 0.5) if z.ndim == 3 else np.full(z.shape, 0.5), "finite"),
+    ]
+    for loss, message in wrong:
+        model = Ensemble(PerceptronBank(50, max_features=None), GammaRate(), loss).start(3, rng=0)
+        with pytest.raises(ValueError, match=message):
+            model.decide_then_learn(10 * X, y)
+
+
+def test_a_row_on_which_nobody_votes_is_not_certain() -> None:
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    model = Ensemble(PerceptronBank(5), GammaRate()).start(3, rng=0)
+    model.decide_then_learn(X, y)
+    assert model.certainty(np.full((1, 3), np.nan)).tolist() == [0.5]

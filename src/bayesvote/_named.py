@@ -41,7 +41,7 @@ def make(who: str, option: str, text: str, table: Mapping[str, Callable[..., Any
     known = inspect.signature(table[name]).parameters
     for parameter in parameters:
         one_of(who, f"a parameter of {name}", parameter, known)
-    return table[name](*arguments, **parameters)
+    return table[name](**dict(zip(known, arguments, strict=False)) | parameters)
 
 
 def initializer(

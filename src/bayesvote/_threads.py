@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 def n_threads() -> int:
     """How many threads may be used: BAYESVOTE_THREADS, or the cores this process may run on."""
     given = os.environ.get("BAYESVOTE_THREADS", "")
-    if given.isdigit() and int(given) > 0:
+    if given.isdecimal() and int(given) > 0:
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -12,7 +12,7 @@ from bayesvote import losses
 from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
 from bayesvote._input import Rows, RowsLike, started
 from bayesvote._parts import Learned, Rng, Shape, restored_shape
-from bayesvote._threads import in_background
+from bayesvote._threads import in_background, n_threads
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
 from bayesvote.members.base import check_bank
@@ -109,9 +109,10 @@ class Ensemble(Model[Any]):
         # Members do not know the weights: while one chunk is weighed, the next is scored and learned.
         current = scored(parts[0]) if parts else np.empty(0)
         for k, part in enumerate(parts):
-            job = in_background(partial(scored, parts[k + 1])) if k + 1 < len(parts) else None
+            job = in_background(partial(scored, parts[k + 1])) if k + 1 < len(parts) and n_threads() > 1 else None
             out[part], self._state = self.weighter.advance_scores(self.state, self.loss, current, y[part], w[part])
-            current = job.result() if job else current
+            if k + 1 < len(parts):
+                current = job.result() if job else scored(parts[k + 1])
         return out
 
     def weights(self) -> Array:
@@ -128,6 +129,7 @@ class Ensemble(Model[Any]):
             agreed = np.zeros(len(G))
             for draw in draws:
                 agreed += decided(posterior.losses_at(draw, G)) == decision
+            agreed[np.isnan(G).all(axis=(1, 2))] = size / G.shape[1]  # nobody votes: each label is as likely
             out.append(agreed / size)
         return np.concatenate(out)
 

@@ -122,10 +122,23 @@ def of_labels(loss: str | Loss, scores: Array) -> Array:
             [0.25,  nan]]])
     """
     kind = kernel(loss)
-    if kind is None or scores.ndim != 2:
+    if kind is None:
+        return _checked_losses(loss, margins(scores))
+    if scores.ndim != 2:
         return get(loss)(margins(scores))
     from bayesvote._loss_kernels import two_classes
 
     out = np.empty((len(scores), 2, scores.shape[1]))
     two_classes(kind, np.ascontiguousarray(scores, dtype=np.float64), out)
     return out
+
+
+def _checked_losses(loss: str | Loss, z: Array) -> Array:
+    """Losses of a function of the user's, which kernels would trust; NaN is for members that abstain."""
+    found = np.ascontiguousarray(get(loss)(z), dtype=np.float64)
+    if found.shape != z.shape:
+        raise ValueError(f"loss must give one value for each margin, shape {z.shape}, got shape {found.shape}.")
+    bad = ~((found >= 0) & (found < np.inf)) & ~np.isnan(z)
+    if np.any(bad):
+        raise ValueError(f"loss must be finite and at least 0, got {found[bad][0]} at the margin {z[bad][0]}.")
+    return found

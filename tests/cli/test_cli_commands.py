@@ -338,3 +338,25 @@ def test_bench(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     said = json.loads(cli("bench", "--json").out)
     assert len(said["models"]) == 10
     assert all(model["us_per_row"] > 0 and model["products"] > 0 for model in said["models"])
+
+
+def test_nothing_is_written_over_what_is_read(cli: Cli, csv_file: Path, model: Path, tmp_path: Path) -> None:
+    data, saved = csv_file.read_bytes(), model.read_bytes()
+    same = tmp_path / "same"
+    for command in (
+        ("run", csv_file, "-o", csv_file),
+        ("run", csv_file, "--predictions", csv_file),
+        ("run", csv_file, "-o", same, "--report", same),
+        ("predict", model, csv_file, "-o", csv_file),
+        ("predict", model, csv_file, "-o", model),
+    ):
+        refused = cli(*command)
+        assert refused.code == 2
+        assert "must be another file than" in refused.err
+    assert (csv_file.read_bytes(), model.read_bytes()) == (data, saved)
+    assert not same.exists()
+
+
+def test_a_number_of_members_in_the_name_counts(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
+    assert cli("run", csv_file, "--members", "fern(n_members=7)", "-o", tmp_path / "m").code == 0
+    assert load(tmp_path / "m").model_.bank == FernBank(7)

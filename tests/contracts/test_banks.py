@@ -201,6 +201,21 @@ def test_widening_keeps_what_was_learned_or_is_refused(name: str) -> None:
 
 
 @every
+@pytest.mark.parametrize("widths", [(D + 1, D + 2), (D + 5,), (2 * D + 1,)], ids=str)
+def test_widened_banks_come_back(name: str, widths: tuple[int, ...]) -> None:
+    X, y, w = rows(2, missing=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BANKS, "toy", CentroidBank)
+        model = Ensemble(SAMPLES[name](2)).start(D, 2, rng=1)
+        model.decide_then_learn(X, y, w)
+        for width in widths:
+            model.widen(width, rng=0)
+        again = loads(dumps(model), objects=objects(model.bank))
+        wide = np.pad(X, ((0, 0), (0, widths[-1] - D)))
+        np.testing.assert_array_equal(again.decide_then_learn(wide, y, w), model.decide_then_learn(wide, y, w))
+
+
+@every
 def test_a_bank_that_was_not_started_says_so(name: str) -> None:
     bank = SAMPLES[name](2)
     if bank.shape is None:

@@ -203,3 +203,20 @@ def test_a_bank_that_is_given_stays_as_it_was() -> None:
     bank = NaiveBayesBank(5)
     BayesianEnsembleClassifier(bank, random_state=0).fit(X, y)
     assert bank.state is None
+
+
+def test_a_refused_fit_leaves_a_fitted_classifier_as_it_was() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 4)), rng.integers(2, size=40)
+    model = BayesianEnsembleClassifier(n_members=9, random_state=0).fit(X, y)
+    before = model.predict_proba(X)
+    wide = rng.normal(size=(10, 6))
+    refused: list[tuple[Any, Any, Any]] = [
+        (wide, np.zeros(10), None),
+        (np.where(wide > 1, np.inf, wide), rng.integers(2, size=10), None),
+        (wide, np.arange(10) % 2, np.full(10, -1.0)),
+    ]
+    for rows, labels, weights in refused:
+        with pytest.raises(ValueError, match="must"):
+            model.fit(rows, labels, weights)
+        np.testing.assert_array_equal(model.predict_proba(X), before)

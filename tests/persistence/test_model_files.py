@@ -154,7 +154,7 @@ def test_a_small_file_cannot_ask_for_much_memory() -> None:
         ("bank.banks[2].state.seen", 0, -1),
         ("bank.banks[2].state.columns", 0, 3),
         ("bank.banks[2].state.candidates", 0, 6),
-        ("bank.banks[2].state.places", 0, 1.5),
+        ("bank.banks[2].state.places", 0, 1.0),
         ("bank.banks[2].state.labels", 0, 2),
         ("bank.banks[2].state.slots", 0, 6),
         ("bank.banks[2].state.slot_of", 0, 6),
@@ -182,6 +182,20 @@ def test_boosters_states_that_would_mislead_a_kernel_are_refused() -> None:
         _, description, arrays = _file.unpack(dumps(model))
         arrays[f"state.{name}"].reshape(-1)[0] = value
         with pytest.raises(ModelFileError):
+            loads(_file.pack(description, arrays))
+
+
+def test_boosters_that_count_more_than_there_was_are_refused() -> None:
+    model = OzaBoost("naive_bayes", 3).start(D, rng=0)
+    X, y = rows(40)
+    X = np.where(np.arange(D) < 3, X > 0, X)
+    model.decide_then_learn(X, y)
+    for change in (-1.0, 1e6):
+        _, description, arrays = _file.unpack(dumps(model))
+        at = int(arrays["state.n_continuous"][0, 0])  # the first feature of two values
+        assert at < D
+        arrays["state.stats"][0, 0, 0, at] = change
+        with pytest.raises(ModelFileError, match="counts in stats"):
             loads(_file.pack(description, arrays))
 
 

@@ -144,6 +144,8 @@ def within(given: Any, saved: Any) -> bool:
     """Whether all that was given is saved; a parameter that was left away has its default."""
     if isinstance(given, dict) and isinstance(saved, dict):
         return all(key in saved and within(value, saved[key]) for key, value in given.items())
+    if isinstance(given, list) and isinstance(saved, dict):  # a sequence is kept as a tuple
+        saved = saved.get("tuple")
     if isinstance(given, list) and isinstance(saved, list):
         return len(given) == len(saved) and all(map(within, given, saved))
     return bool(given == saved)

@@ -133,6 +133,11 @@ class Booster(Model[BoosterState]):
         require(not np.any(state.record < 0), "record must be at least 0")
         require(not np.any(state.seen < 0), "seen must be at least 0")
         require(not np.any(state.totals < 0), "totals must be at least 0")
+        if self.member == "naive_bayes":
+            continuous = np.arange(d) < state.n_continuous  # (b, d): features stand in their order
+            counts = np.where(continuous[:, None, :, None], 0.0, state.stats[:, :, 0])  # of the second value
+            weight = state.totals[:, :, None, :] * (1 + 1e-9)
+            require(bool(np.all((counts >= 0) & (counts <= weight))), "counts in stats must be from 0 to the totals")
         # The second number is a sum of squares; 0 for features of two values.
         require(not np.any(state.stats[:, :, 1] < 0), "squared deviations in stats must be at least 0")
         require(not np.any(state.overall[:, 1] < 0), "squared deviations in overall must be at least 0")

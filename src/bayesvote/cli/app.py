@@ -213,6 +213,7 @@ def run(
     outputs = {"--model-out": model_out, "--predictions": predictions, "--report": report, "--checkpoint": checkpoint}
     for option, path in outputs.items():
         _must_have_room(option, path)
+    _must_differ({"FILE": None if file == "-" else Path(file)} | outputs)
     if resume and checkpoint is None:
         raise typer.BadParameter("it needs --checkpoint FILE.", param_hint="--resume")
     if checkpoint is not None and checkpoint.exists() and not resume:
@@ -253,6 +254,7 @@ def predict(
     from bayesvote.cli.predict import predict as work
 
     _must_exist(file)
+    _must_differ({"MODEL": model, "FILE": None if file == "-" else Path(file), "--out": out})
     work(model, file, out, proba=proba, file_format=file_format, target=target, bad_lines=bad_lines)
 
 
@@ -360,3 +362,12 @@ def _must_have_room(option: str, path: Path | None) -> None:
     """Refuse a file at once that could not be written at the end."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise typer.BadParameter(f"it must be a file in a folder that exists, got {str(path)!r}.", param_hint=option)
+
+
+def _must_differ(paths: dict[str, Path | None]) -> None:
+    """Refuse to write over what is read, or twice to one file."""
+    seen: dict[Path, str] = {}
+    for option, path in paths.items():
+        if path is not None and seen.setdefault(path.resolve(), option) != option:
+            other = seen[path.resolve()]
+            raise typer.BadParameter(f"it must be another file than {other}, got {str(path)!r}.", param_hint=option)

@@ -13,7 +13,6 @@ from bayesvote._checks import InputError, Labels
 from bayesvote.cli import show
 from bayesvote.cli.models import Classifier, load_classifier, load_model
 from bayesvote.ensemble import Ensemble
-from bayesvote.estimators import BayesianEnsembleClassifier
 from bayesvote.persistence import save
 from bayesvote.report.run import Columns, weight_columns
 from bayesvote.weighting import Posterior
@@ -27,7 +26,8 @@ def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool)
         show.require_report()
     model = load_classifier(path)
     about = _about(model)
-    weights = weight_columns(model.weights_) if isinstance(model, BayesianEnsembleClassifier) else None
+    table = getattr(model, "weights_", None)
+    weights = None if table is None else weight_columns(table)
     if report is not None:
         _report(path, model, about, report)
     if as_json:
@@ -90,6 +90,8 @@ def _order(model: Ensemble) -> Labels:
     """Members, the most trusted first, which need not be the one with the largest weight."""
     means = model.weights()
     trust = model.weighter.trust(means) if isinstance(model.weighter, Posterior) else means
+    if trust.ndim == 2:  # two parameters a weight, of which nothing is known but their order
+        trust = trust[:, 0]
     return np.argsort(-trust, kind="stable")
 
 

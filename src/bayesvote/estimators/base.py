@@ -1,6 +1,8 @@
 """What the classifiers share: checked tables, encoded labels, one pass over the rows, probabilities."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, Generic, Self, TypeVar
 
@@ -70,14 +72,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         sample_weight : array of shape (n,), optional
             How much each row counts, from 0 to 1e9. Not the same as repeating a row, since the order of rows matters.
         """
-        rows, labels = self._checked(X, y, reset=True)
-        check_classification_targets(labels)
-        classes = np.unique(labels)
-        w = _checks.weights(self.who, sample_weight, len(labels))
-        if not np.any(w):
-            raise ValueError(f"{self.who}.fit: sample_weight must be above 0 for some rows, got zeros only.")
-        codes = _checks.encoded(self.who, labels, classes)
-        self._learn(classes, self._started(self.n_features_in_, classes), Calibration.start(), rows, codes, w)
+        with self._unchanged_if_refused():
+            rows, labels = self._checked(X, y, reset=True)
+            check_classification_targets(labels)
+            classes = np.unique(labels)
+            w = _checks.weights(self.who, sample_weight, len(labels))
+            if not np.any(w):
+                raise ValueError(f"{self.who}.fit: sample_weight must be above 0 for some rows, got zeros only.")
+            codes = _checks.encoded(self.who, labels, classes)
+            self._learn(classes, self._started(self.n_features_in_, classes), Calibration.start(), rows, codes, w)
         return self
 
     def partial_fit(
@@ -203,6 +206,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         given, labels = validate_data(self, X, y, reset=reset, **_CHECKS)
         return as_rows(self.who, given), labels
 
+    @contextmanager
+    def _unchanged_if_refused(self) -> Iterator[None]:
+        """Keep what is known of the features if the rows are refused: scikit-learn notes the new ones first."""
+        before = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
+        try:
+            yield
+        except BaseException:
+            for name in _FITTED:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
     def _started(self, n_features: int, classes: NDArray[Any], rng: np.random.Generator | None = None) -> M:
         if len(classes) < 2:
             raise ValueError(f"{self.who}: y must hold at least two classes, got one class, {classes.tolist()}.")
@@ -227,12 +242,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
                 f"{self.who}.{method}: classes must be those of the first call, {self.classes_.tolist()}, "
                 f"got {np.unique(np.asarray(classes)).tolist()}. Leave them out after the first call."
             )
-        rows, labels = self._checked(X, y, reset=first)
-        known = np.unique(np.asarray(classes)) if first else self.classes_
-        codes = _checks.encoded(self.who, labels, known)
-        w = _checks.weights(self.who, sample_weight, rows.n)
-        model = self._started(self.n_features_in_, known) if first else self.model_
-        return self._learn(known, model, Calibration.start() if first else self.calibration_, rows, codes, w)
+        with self._unchanged_if_refused():
+            rows, labels = self._checked(X, y, reset=first)
+            known = np.unique(np.asarray(classes)) if first else self.classes_
+            codes = _checks.encoded(self.who, labels, known)
+            w = _checks.weights(self.who, sample_weight, rows.n)
+            model = self._started(self.n_features_in_, known) if first else self.model_
+            return self._learn(known, model, Calibration.start() if first else self.calibration_, rows, codes, w)
 
     def _learn(
         self, classes: NDArray[Any], model: M, calibration: Calibration, rows: Rows, codes: Labels, w: Array

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
 from bayesvote.members.base import Bank
@@ -35,7 +36,7 @@ PRESETS: dict[str, Callable[..., Bank[Any]]] = {
 
 def named() -> dict[str, Callable[..., Bank[Any]]]:
     """Banks that can be made from a number of members, by name."""
-    return {name: bank for name, bank in BANKS.items() if "n_members" in bank.__annotations__} | PRESETS
+    return {name: bank for name, bank in BANKS.items() if "n_members" in signature(bank).parameters} | PRESETS
 
 
 __all__ = [

@@ -168,7 +168,7 @@ class FernBank(Bank[FernState]):
         require(n_columns > 0 and bool(np.all(np.diff(state.columns) > 0)), "columns must ascend")
         require(within(state.columns, 0, d - 1), f"columns must be from 0 to {d - 1}")
         require(within(state.candidates, 0, n_columns - 1), f"candidates must be from 0 to {n_columns - 1}")
-        require(within(state.places, 0, 1), "places must be from 0 to 1")
+        require(within(state.places, 0, np.nextafter(1, 0)), "places must be at least 0 and below 1")
         require(within(state.labels, 0, n_classes - 1), f"labels must be from 0 to {n_classes - 1}")
         require(not np.any(state.weights < 0), "weights must be at least 0")
         require(not np.any(state.counts < 0), "counts must be at least 0")

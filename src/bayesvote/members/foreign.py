@@ -66,6 +66,7 @@ class EstimatorState(NamedTuple):
     members: tuple[_Member, ...]
     columns: tuple[NDArray[np.intp], ...]
     n_classes: int
+    first_width: int  # features at the start, which estimators of a fixed width go on seeing
 
 
 @dataclass
@@ -151,7 +152,7 @@ class EstimatorBank(Bank[EstimatorState]):
             else:
                 members.append(_Scikit(name, model, labels, len(chosen), self.online, rng))
             columns.append(chosen)
-        return EstimatorState(tuple(members), tuple(columns), n_classes)
+        return EstimatorState(tuple(members), tuple(columns), n_classes, n_features)
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
@@ -184,14 +185,16 @@ class EstimatorBank(Bank[EstimatorState]):
 
     def learned(self) -> Learned | None:
         """The shape; estimators that do not learn are started again with it."""
-        return None if self.shape is None else Learned({"shape": list(map(int, self.shape))})
+        if self.shape is None or self.state is None:
+            return None
+        return Learned({"shape": list(map(int, self.shape)), "first_width": int(self.state.first_width)})
 
     def restore(self, learned: Learned, room: int) -> None:
-        """Start the estimators, which the user gave again."""
+        """Start the estimators, which the user gave again, and widen them as they were."""
         shape: Shape = restored_shape(learned)
         if shape.n_features > max(room, _WIDEST):
             raise ValueError(f"{shape.n_features} features in a file of {room} bytes")
-        self.start(*shape)
+        self.start(learned.facts.get("first_width", shape.n_features), shape.n_classes).widen(shape.n_features)
 
     def check_weights(self, w: Array) -> None:
         """Refuse sample weights that one of the estimators cannot take."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, integer, one_of, positive
 from bayesvote._input import Rows, started
-from bayesvote._parts import S, all_finite, padded, require
+from bayesvote._parts import Arrays, S, Shape, all_finite, padded, require
 from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
-from bayesvote.members.subsets import agree, random_subsets, with_more
+from bayesvote.members.subsets import agree, random_subsets, resized, with_more
 
 # With fewer multiplications than this, a second thread costs more than it saves.
 _WORTH_SHARING = 500_000
@@ -80,6 +80,12 @@ class LinearMembers(Bank[S]):
         """The size of the weights."""
         integer(self.who, "n_members", self.n_members)
         return 8 * n_features * self.n_members * (1 if n_classes == 2 else n_classes)
+
+    def blank(self, shape: Shape, arrays: Arrays) -> S:
+        """Return a fresh state; how many features a member sees depends on how it was widened."""
+        fresh = super().blank(shape, arrays)
+        wide: S = fresh._replace(features=resized(fresh.features, arrays))
+        return wide
 
     def check_state(self, state: S) -> None:
         """Refuse features that do not fit, and weights of features that are not seen."""

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, integer, one_of, positive
 from bayesvote._input import Rows, started
-from bayesvote._parts import Arrays, all_finite, padded, renamed, require
+from bayesvote._parts import Arrays, Shape, all_finite, padded, renamed, require
 from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
-from bayesvote.members.subsets import agree, random_subsets, with_more
+from bayesvote.members.subsets import agree, random_subsets, resized, with_more
 
 _KINDS = ("auto", "bernoulli", "gaussian")
 # How many log-likelihood ratios are held at a time: bounds the memory without splitting the work too finely.
@@ -137,6 +137,11 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         integer(self.who, "n_members", self.n_members)
         return 8 * n_features * (self.n_members + 4 * n_classes)
 
+    def blank(self, shape: Shape, arrays: Arrays) -> NaiveBayesState:
+        """Return a fresh state; how many features a member sees depends on how it was widened."""
+        fresh = super().blank(shape, arrays)
+        return fresh._replace(features=resized(fresh.features, arrays))
+
     def check_state(self, state: NaiveBayesState) -> None:
         """Refuse features that do not fit, negative sums, and kinds of features that there are not."""
         all_finite(state, but=("values_seen",))
@@ -146,7 +151,8 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         require(not np.any(state.statistics[[0, 2, 3]] < 0), "weights and squares in statistics must be at least 0")
         most = state.total[:, None] * (1 + 1e-9)
         require(not np.any(present > most), "a feature must not weigh more than its class in statistics")
-        require(not np.any(other_value > most), "a value must not weigh more than its class in statistics")
+        more = present * (1 + 1e-9)
+        require(not np.any(other_value > more), "a value must not weigh more than its feature in statistics")
         require(not np.any(squares[present == 0]), "squares must be 0 where nothing was seen")
         first, second, kinds, declared = state.values_seen
         require(bool(np.all(np.isin(kinds, (0, 1, 2, 3)))), "values_seen must count 0 to 3 values")

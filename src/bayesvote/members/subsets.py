@@ -1,5 +1,6 @@
 """Random feature subsets, one per member."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,16 @@ def with_more(
     more = random_subsets(n_features - d, m, k / d, rng)
     new = np.nonzero(more)[1].reshape(m, -1).astype(np.uint32) + np.uint32(d)
     return np.concatenate([features, new], axis=1), more
+
+
+def resized(features: NDArray[np.uint32], arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint32]:
+    """Blank features of as many a member as a file brings: widening rounds step by step, and may end at another number.
+
+    Files of version 1 call them "own".
+    """
+    given = arrays.get("features", arrays.get("own"))
+    fits = given is not None and given.ndim == 2 and given.shape[1] >= 1
+    return np.zeros((len(features), given.shape[1]), dtype=np.uint32) if given is not None and fits else features
 
 
 def agree(features: NDArray[Any], mask: NDArray[Any], per: int) -> bool:
