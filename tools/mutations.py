@@ -1,8 +1,8 @@
 """Whether the tests notice wrong code: each edit of `mutations.toml` is made in a copy of the sources and tested there.
 
 An edit is caught when one of its tests fails, and survives when all of them pass. Nothing in the checkout is changed.
-The copy has an environment and a build of its own in a temporary folder, and only what an edit concerns is compiled
-anew.
+The copy, one for each core, has an environment and a build of its own in a temporary folder, and only what an edit
+concerns is compiled anew.
 
 Run ``python tools/mutations.py`` for all edits, ``python tools/mutations.py ensemble tally`` for those whose file or
 name has one of these words in it. Ends with an error if an edit survives or does not fit the sources.
@@ -18,12 +18,14 @@ import time
 import tomllib
 import venv
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src", "bayesvote")
 IGNORED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "reproduced")
+WORTH_A_COPY = 20  # edits: below, building the kernels once more takes longer than it saves
 LONGEST = 300  # seconds for an edit's tests, as it may make a loop endless
 PASSED, FAILED = 0, 1  # exit codes of pytest; others mean that no test was run
 
@@ -121,20 +123,27 @@ def mutations(words: Sequence[str]) -> list[Mutation]:
     return [one for one in listed if not words or any(word in f"{one.file} {one.name}" for word in words)]
 
 
+def tried(folder: Path, chosen: Sequence[Mutation]) -> list[str]:
+    """Try edits one after the other; tell and return what became of each."""
+    copy = Copy(folder)
+    if copy.test(sorted({test for mutation in chosen for test in mutation.tests})) != PASSED:
+        sys.exit("mutations: all tests must pass before anything is edited. Run them and see.")
+    verdicts = {PASSED: "survived", FAILED: "caught"}
+    found = []
+    for mutation in chosen:
+        start = time.monotonic()
+        found.append(verdicts.get(copy.mutated(mutation), "no test was run"))
+        print(f"{found[-1]:<9} {time.monotonic() - start:4.0f} s  {mutation.file}: {mutation.name}", flush=True)
+    return found
+
+
 def main(words: Sequence[str]) -> None:
-    """Try the edits one after the other and tell which survive."""
+    """Divide the edits among the cores, each with a copy of its own, and tell how many were caught."""
     chosen = mutations(words)
-    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        copy = Copy(Path(folder))
-        tests = sorted({test for mutation in chosen for test in mutation.tests})
-        if copy.test(tests) != PASSED:
-            sys.exit("mutations: all tests must pass before anything is edited. Run them and see.")
-        verdicts = {PASSED: "survived", FAILED: "caught"}
-        found = []
-        for mutation in chosen:
-            start = time.monotonic()
-            found.append(verdicts.get(copy.mutated(mutation), "no test was run"))
-            print(f"{found[-1]:<9} {time.monotonic() - start:4.0f} s  {mutation.file}: {mutation.name}", flush=True)
+    n_copies = min(os.cpu_count() or 1, 1 + len(chosen) // WORTH_A_COPY)
+    with tempfile.TemporaryDirectory(prefix="mutations-") as folder, ThreadPoolExecutor(n_copies) as pool:
+        jobs = [pool.submit(tried, Path(folder, str(k)), chosen[k::n_copies]) for k in range(n_copies)]
+        found = [verdict for job in jobs for verdict in job.result()]
     caught = found.count("caught")
     print(f"{caught} of {len(found)} were caught")
     sys.exit(0 if caught == len(found) else 1)
