@@ -34,6 +34,8 @@ from bayesvote.adapters.river import (
     OzaBoostClassifier,
 )
 from bayesvote.model import Model
+from bayesvote.persistence import ModelFileError, dumps, loads
+from persistence.samples import described
 
 # Not typed throughout, or not at all.
 river: Any = import_module("river.api")
@@ -381,3 +383,46 @@ def test_without_river_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['river'] = None; import bayesvote.adapters.river"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'bayesvote[river]'" in done.stderr.splitlines()[-1]
+
+
+def test_calibrated_probabilities_are_those_of_the_estimator() -> None:
+    X, y = stream(120)
+    one = small(calibrated=True, classes=(0, 1))
+    other = estimators.BayesianEnsembleClassifier("perceptron", 9, calibrated=True, random_state=3)
+    other.partial_fit(X, y, classes=[0, 1])
+    for x, label in zip(named(X), y, strict=True):
+        one.learn_one(x, label)
+    found = [list(one.predict_proba_one(x).values()) for x in named(X)]
+    assert found == other.predict_proba(X).tolist()
+    plain = small(classes=(0, 1))
+    plain.learn_many(pandas.DataFrame(named(X)), pandas.Series(y))
+    assert found != [list(plain.predict_proba_one(x).values()) for x in named(X)]
+
+
+@pytest.mark.parametrize(("x", "y"), [({"late": 1.0}, 0), ({"f0": 1.0}, 2)], ids=["feature", "label"])
+def test_loaded_models_take_a_new_feature_or_label_as_the_saved_ones(x: dict[str, float], y: int) -> None:
+    X, labels = stream(30)
+    one = small()
+    one.learn_many(pandas.DataFrame(named(X)), pandas.Series(labels))
+    again = loads(dumps(one))
+    for model in (one, again):
+        model.learn_one(x, y)  # members draw which new features they see; a new label comes after the rows kept
+    assert dumps(again) == dumps(one)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("names", ["f0", "f0", "f1", "f2"], "stand twice"),
+        ("names", list("abcdefghi"), "too many"),
+        ("labels", [0, 0], "stand twice"),
+        ("labels", [0, 1, 2], "3 labels for 2 classes"),
+        ("labels", [], "0 labels for 2 classes"),
+    ],
+)
+def test_names_and_labels_of_a_file_that_do_not_fit_are_refused(name: str, value: list[Any], words: str) -> None:
+    X, y = stream(10)
+    model = small()
+    model.learn_many(pandas.DataFrame(named(X)), pandas.Series(y))
+    with pytest.raises(ModelFileError, match=words):
+        loads(described(dumps(model), lambda node: node["learned"]["facts"].update({name: value})))

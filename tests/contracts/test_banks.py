@@ -164,6 +164,9 @@ def test_a_refused_call_changes_nothing(name: str, what: str) -> None:
         y = y[:-1]
     with pytest.raises(ValueError, match="must"):
         bank.scores_then_learn(X, y, w)
+    if what in ("infinite", "wide"):
+        with pytest.raises(ValueError, match="must"):
+            bank.scores(X)
     same(bank.state, before)
 
 

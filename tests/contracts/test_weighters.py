@@ -1,5 +1,6 @@
 """What every weighter promises of its state: it is saved whole, and a file's is checked whole."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bayesvote.weighting import (
     SeparableSGD,
     Weighter,
 )
+from bayesvote.weighting.base import copied
 from contracts.toy_weighter import FollowTheBest
 
 
@@ -98,3 +100,33 @@ def test_a_state_that_was_forged_to_invert_decisions_is_refused() -> None:
     state = learned(weighter)
     with pytest.raises(ValueError, match="at least 0"):
         weighter.check_state(state._replace(total=np.stack([state.total[0], -state.total[1]])))
+
+
+@every
+def test_the_public_doors_leave_the_state_given_as_it_was(weighter: Weighter[Any]) -> None:
+    state = learned(weighter)
+    before = copied(state)
+    G = np.random.default_rng(1).uniform(0.01, 1.0, (5, 2, 3))
+    weighter.update(state, G[:, 0])
+    weighter.losses(state, G)
+    weighter.losses_then_update(state, G, [0, 1, 0, 1, 0])
+    with suppress(TypeError):  # some cannot
+        weighter.unlearn(state, G[:, 0])
+    with suppress(TypeError):
+        weighter.merge(state, state)
+    for a, b in zip(state, before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_loss_that_fails_halfway_leaves_the_state_as_it_was() -> None:
+    def failing(weight: Any, g: Any) -> Any:
+        if np.any(g == 0.5):
+            raise ArithmeticError
+        return rate_loss(weight, g)
+
+    weighter = NumericalPosterior(failing, lambda weight: weight)
+    state = weighter.init(2)
+    G = np.array([[[0.1, 0.2], [0.9, 0.8]], [[0.5, 0.5], [0.5, 0.5]]])
+    with pytest.raises(ArithmeticError):
+        weighter.advance(state, G, np.array([0, 0]), np.ones(2))
+    assert not np.any(state.total)

@@ -21,7 +21,7 @@ from bayesvote.estimators import (
     OzaBoostClassifier,
 )
 from bayesvote.estimators.base import OnlineClassifier
-from bayesvote.members import NaiveBayesBank, PerceptronBank
+from bayesvote.members import EstimatorBank, NaiveBayesBank, PerceptronBank, Union
 from bayesvote.model import decided
 from bayesvote.weighting import GammaRate
 
@@ -220,3 +220,25 @@ def test_a_refused_fit_leaves_a_fitted_classifier_as_it_was() -> None:
         with pytest.raises(ValueError, match="must"):
             model.fit(rows, labels, weights)
         np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+class NoWeights:
+    """Learns, but takes no sample weights."""
+
+    def partial_fit(self, X: Array, y: Any) -> None:  # noqa: ARG002
+        self.label = y[0]
+        self.classes_ = np.array([0, 1])
+
+    def predict(self, X: Array) -> Any:
+        return np.full(len(X), self.label)
+
+
+def test_weights_that_a_member_cannot_take_are_refused_before_any_row_is_learned() -> None:
+    X, y = two_classes()
+    bank = Union([PerceptronBank(3), EstimatorBank([NoWeights()], online=True)])
+    model = BayesianEnsembleClassifier(bank, random_state=0)
+    model.partial_fit(X[:50], y[:50], classes=["benign", "malignant"])
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="sample_weight must be 0 or 1"):
+        model.partial_fit(X[50:], y[50:], sample_weight=np.full(len(y) - 50, 0.5))
+    np.testing.assert_array_equal(model.predict_proba(X), before)

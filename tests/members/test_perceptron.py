@@ -1,6 +1,7 @@
 import copy
 import itertools
 import os
+import signal
 from typing import Any
 
 import numpy as np
@@ -292,6 +293,7 @@ def test_a_forked_process_can_go_on() -> None:
     bank.scores_then_learn(X, y)
     child = os.fork()
     if child == 0:
+        signal.alarm(30)  # or it might wait for ever, for threads that it does not have
         bank.scores_then_learn(X, y)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0

@@ -231,6 +231,46 @@ def test_a_stream_beyond_its_horizon_is_refused() -> None:
         loads(_file.pack(description, arrays))
 
 
+def test_parts_that_were_started_for_different_rows_are_refused() -> None:
+    data = dumps(Ensemble(Union([PerceptronBank(2), NaiveBayesBank(2)])).start(D, rng=0))
+
+    def shaped(where: str, shape: list[int]) -> bytes:
+        def change(node: Any) -> None:
+            of = {"ensemble": node, "union": node["parameters"]["bank"]}
+            of["first bank"] = of["union"]["parameters"]["banks"][0]
+            of[where]["learned"]["facts"]["shape"] = shape
+
+        return described(data, change)
+
+    with pytest.raises(ModelFileError, match=r"members for .* features and classes instead of"):
+        loads(shaped("ensemble", [D, 3]))
+    with pytest.raises(ModelFileError, match="banks that are not all of"):
+        loads(shaped("union", [D, 3]))
+    for where in ("ensemble", "union", "first bank"):
+        with pytest.raises(ModelFileError, match="n_classes must be an integer of at least 2"):
+            loads(shaped(where, [D, 1]))
+        with pytest.raises(ModelFileError, match="n_features must be an integer of at least 1"):
+            loads(shaped(where, [0, 2]))
+    _, description, arrays = _file.unpack(data)
+    _, other, wider = _file.unpack(dumps(Ensemble(NaiveBayesBank(2)).start(D + 1, rng=0)))
+    description["parameters"]["bank"]["parameters"]["banks"][1] = other["parameters"]["bank"]
+    arrays |= {name.replace("bank.", "bank.banks[1]."): array for name, array in wider.items() if "bank." in name}
+    with pytest.raises(ModelFileError, match="Union"):
+        loads(_file.pack(description, arrays))
+
+
+def test_a_calibration_that_no_stream_leads_to_is_refused() -> None:
+    X, y = rows(20)
+    model = OSBoostClassifier(n_members=3, random_state=0, calibrated=True).fit(np.nan_to_num(X), y)
+    _, description, arrays = _file.unpack(dumps(model))
+    arrays["state.mean"][1] = -1.0
+    with pytest.raises(ModelFileError, match="the calibration's mean must be at least 0"):
+        loads(_file.pack(description, arrays))
+    model.calibration_.mean[1] = -1.0
+    with pytest.raises(ValueError, match="must be sound, but in OSBoostClassifier: the calibration's mean"):
+        dumps(model)
+
+
 KILLED = """
 import os, random, signal, sys, time
 from bayesvote import Ensemble, PerceptronBank

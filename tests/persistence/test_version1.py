@@ -9,8 +9,8 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from bayesvote import Ensemble, NumericalPosterior, PerceptronBank
-from bayesvote.persistence import dumps, load, loads
-from persistence.samples import D, rate_loss, rate_prior, rows
+from bayesvote.persistence import ModelFileError, dumps, load, loads
+from persistence.samples import D, described, rate_loss, rate_prior, rows
 
 FOLDER = Path(__file__).parent / "version1"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text())
@@ -47,3 +47,14 @@ def test_a_model_of_version_1_goes_on_as_it_did(name: str) -> None:
 def test_a_model_of_version_1_that_was_not_started() -> None:
     assert load(FOLDER / "not-started.safetensors") == Ensemble(PerceptronBank(3))
     assert load(FOLDER / "not-started.safetensors").start(D).shape == (D, 2)
+
+
+@pytest.mark.parametrize("name", ["bank-perceptron-2", "bank-naive_bayes-2", "bank-ferns-2", "booster-convex"])
+def test_a_version_of_a_state_that_is_not_known_is_refused(name: str) -> None:
+    data = dumps(load(FOLDER / f"{name}.safetensors"))
+
+    def change(node: Any) -> None:
+        node["parameters"].get("bank", node)["learned"]["facts"]["version"] = 99
+
+    with pytest.raises(ModelFileError, match="of version 99, which is not known"):
+        loads(described(data, change))

@@ -1,0 +1,191 @@
+"""A state that no stream leads to is refused, in words, by its kind; each line below spoils one thing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesvote import (
+    SAG,
+    SGD,
+    AveragedSGD,
+    FernBank,
+    GammaRate,
+    GammaShapeRate,
+    JointGaussian,
+    NaiveBayesBank,
+    OSBoost,
+    OzaBoost,
+    PerceptronBank,
+    SeparableSGD,
+    Voting,
+)
+from bayesvote._checks import Array, Labels
+from bayesvote._parts import Stateful, Versioned
+from bayesvote.estimators._calibration import Calibration
+from bayesvote.weighting import Weighter
+
+D, N = 20, 40
+
+
+def rows(n_classes: int) -> tuple[Array, Labels]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D))
+    X[:, 0] = rng.integers(2, size=N)
+    return X, rng.integers(n_classes, size=N)
+
+
+def taught(part: Stateful[Any], n_classes: int = 2) -> tuple[Versioned[Any], Any]:
+    part.start(D, n_classes, rng=0)
+    X, y = rows(n_classes)
+    learn: Any = getattr(part, "decide_then_learn", None) or getattr(part, "scores_then_learn", None)
+    learn(X, y)
+    return part, part.state
+
+
+def updated(weighter: Weighter[Any]) -> tuple[Versioned[Any], Any]:
+    g = np.random.default_rng(0).uniform(0.01, 1.0, (N, 3))
+    return weighter, weighter.update(weighter.init(3), g)
+
+
+MADE: dict[str, Callable[[], tuple[Versioned[Any], Any]]] = {
+    "perceptron": lambda: taught(PerceptronBank(4, averaged=True)),
+    "three classes": lambda: taught(PerceptronBank(4), 3),
+    "naive Bayes": lambda: taught(NaiveBayesBank(4)),
+    "fern": lambda: taught(FernBank(1, depth=2, warmup=64)),
+    "booster": lambda: taught(OzaBoost("naive_bayes", 3)),
+    "boosted": lambda: taught(OzaBoost("perceptron", 3)),
+    "convex": lambda: taught(OSBoost("perceptron", 3, variant="convex")),
+    "rate": lambda: updated(GammaRate()),
+    "shape and rate": lambda: updated(GammaShapeRate()),
+    "joint": lambda: updated(JointGaussian()),
+    "fading": lambda: updated(JointGaussian(forgetting=0.995)),
+    "voting": lambda: updated(Voting()),
+    "SGD": lambda: updated(SGD()),
+    "averaged": lambda: updated(AveragedSGD()),
+    "SAG": lambda: updated(SAG(horizon=N)),
+    "own loss": lambda: updated(SeparableSGD(lambda weight, g: 0.1 * weight * g - np.log(weight))),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) -> None:
+    part, state = MADE[kind]()
+    part.check_state(state)
+    for name, array in state._asdict().items():
+        if array.dtype.kind == "f" and array.size:
+            spoilt = array.copy()
+            spoilt.reshape(-1)[0] = np.inf
+            with pytest.raises(ValueError, match="weights must be 1" if kind == "voting" else f"{name} must be finite"):
+                part.check_state(state._replace(**{name: spoilt}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "at", "value", "words"),
+    [
+        ("perceptron", "features", (0, 0), 19, "features and mask must agree"),
+        ("three classes", "mask", np.s_[:, 1], 0, "features and mask must agree"),
+        ("perceptron", "weights", np.s_[:], 1.0, "^weights must be 0"),
+        ("perceptron", "past_weights", np.s_[:], 1.0, "past_weights must be 0"),
+        ("perceptron", "age", 0, -1.0, "age must be at least 0"),
+        ("naive Bayes", "features", (0, 0), 19, "features and mask must agree"),
+        ("naive Bayes", "total", 0, -1.0, "total must be at least 0"),
+        ("naive Bayes", "statistics", (0, 0, 1), -1.0, "weights and squares in statistics must be at least 0"),
+        ("naive Bayes", "statistics", (2, 0, 1), -1.0, "weights and squares in statistics must be at least 0"),
+        ("naive Bayes", "statistics", (0, 0, 1), 1e3, "a feature must not weigh more"),
+        ("naive Bayes", "statistics", (3, 0, 1), 1e3, "a value must not weigh more"),
+        ("naive Bayes", "statistics", (0, 0, 1), 0.0, "squares must be 0 where nothing was seen"),
+        ("naive Bayes", "values_seen", (2, 0), 0.5, "values_seen must count 0 to 3"),
+        ("naive Bayes", "values_seen", (3, 0), 0.5, "declared features by 0 or 1"),
+        ("naive Bayes", "values_seen", (2, 0), 1.0, "as many values as it counts"),
+        ("naive Bayes", "values_seen", (0, 0), np.nan, "as many values as it counts"),
+        ("fern", "seen", 0, 65, "seen must be from 0 to 64"),
+        ("fern", "seen", 0, -1, "seen must be from 0 to 64"),
+        ("fern", "columns", 0, 18, "columns must ascend"),
+        ("fern", "columns", 0, -1, "columns must be from 0"),
+        ("fern", "columns", -1, D, "columns must be from 0"),
+        ("fern", "candidates", (0, 0, 0), 50, "candidates must be from 0"),
+        ("fern", "candidates", (0, 0, 0), -1, "candidates must be from 0"),
+        ("fern", "places", (0, 0, 0), 1.5, "places must be from 0 to 1"),
+        ("fern", "labels", 0, 2, "labels must be from 0 to 1"),
+        ("fern", "weights", 0, -1.0, "weights must be at least 0"),
+        ("fern", "counts", (0, 0, 0), -1.0, "counts must be at least 0"),
+        ("fern", "slot_of", np.s_[:], 7, "slots must be those of slot_of"),
+        ("booster", "order", (0, 0), 0, "order must be a permutation"),
+        ("booster", "n_continuous", 0, D + 1, "n_continuous must be from 0"),
+        ("booster", "n_continuous", 0, -1, "n_continuous must be from 0"),
+        ("booster", "record", (0, 0, 0), -1.0, "record must be at least 0"),
+        ("booster", "seen", 0, -1.0, "seen must be at least 0"),
+        ("booster", "totals", (0, 0, 0), -1.0, "totals must be at least 0"),
+        ("booster", "stats", (0, 0, 1, 0, 0), -1.0, "squared deviations in stats"),
+        ("booster", "overall", (0, 1, 0, 0), -1.0, "squared deviations in overall"),
+        ("convex", "record", (0, 0, 0), 1.0, "record must sum to 1"),
+        ("rate", "total", (0, 0), -1.0, "counts must be at least 0"),
+        ("rate", "total", (1, 0), -1.0, "sums of losses must be at least 0"),
+        ("rate", "carry", (1, 0), 1.0, "carry must be small beside total"),
+        ("shape and rate", "total", (1, 0), -1.0, "sums of losses must be at least 0"),
+        ("shape and rate", "total", (2, 0), 0.0, "sums of logarithms must fit"),
+        ("joint", "rows", (), 512, "rows must be from 0 to 511"),
+        ("joint", "behind", 0, N + 1, "behind must be from 0 to rows"),
+        ("joint", "behind", np.s_[:], N, "one posterior must not be behind"),
+        ("joint", "sums", (2, 1), 2.0 * N, "sums of margins must not exceed the count"),
+        ("joint", "sums", (2, 4), 2.0 * N, "products must be of margins"),
+        ("joint", "sums", (2, 4), -1.0, "products must be of margins"),
+        ("joint", "covariances", (0, 0, 0), -1.0, "covariances must be positive definite"),
+        ("joint", "covariances", (0, 0, 0), 9.0, "covariances must follow from the sums"),
+        ("joint", "means", (0, 0), 9.0, "means must follow from the sums"),
+        ("joint", "evidence", 0, 9.0, "evidence must follow from the sums"),
+        ("fading", "means", (0, 0), 9.0, "means must follow from the sums"),
+        ("voting", "fields", (0, 0), 2.0, "weights must be 1"),
+        ("SGD", "fields", (0, 0), 0.0, "weights must be above 0"),
+        ("SGD", "fields", (1, 0), -1.0, "counts must be whole"),
+        ("SGD", "fields", (1, 0), 0.5, "counts must be whole"),
+        ("averaged", "fields", (2, 0), 0.0, "weights must be above 0"),
+        ("SAG", "fields", (3, np.s_[:]), N + 1, "rows must be within the horizon"),
+        ("SAG", "fields", (3, 0), 1.0, "rows must be within the horizon"),
+        ("own loss", "weights", (0, 0), 0.0, "weights must be above 0"),
+        ("own loss", "counts", 0, 0.5, "counts must be whole"),
+    ],
+)
+def test_what_no_stream_leads_to_is_refused(kind: str, name: str, at: Any, value: float, words: str) -> None:
+    part, state = MADE[kind]()
+    spoilt = getattr(state, name).copy()
+    spoilt[at] = value
+    with pytest.raises(ValueError, match=words):
+        part.check_state(state._replace(**{name: spoilt}))
+
+
+def test_features_in_use_are_numbered_without_a_gap_and_among_the_columns() -> None:
+    part, state = MADE["fern"]()
+    last = state.slots.max()
+    slots, slot_of = (np.where(array == last, last + 1, array) for array in (state.slots, state.slot_of))
+    with pytest.raises(ValueError, match="slots must be numbered from 0"):
+        part.check_state(state._replace(slots=slots.astype(np.int32), slot_of=slot_of.astype(np.int32)))
+    moved = state.slot_of.copy()
+    moved[moved == last] = -1
+    moved[np.setdiff1d(np.arange(D), state.columns)[0]] = last
+    with pytest.raises(ValueError, match="slot_of must be of the columns"):
+        part.check_state(state._replace(slot_of=moved))
+
+
+def test_a_posterior_at_rest_need_not_follow_from_the_sums_but_the_others_must() -> None:
+    weighter, state = MADE["joint"]()
+    behind = np.array([3, 0, 0, 0])
+    means = state.means.copy()
+    means[0] += 1.0
+    weighter.check_state(state._replace(behind=behind, means=means))
+    means[1] += 1.0
+    with pytest.raises(ValueError, match="means must follow from the sums"):
+        weighter.check_state(state._replace(behind=behind, means=means))
+
+
+def test_a_calibration_that_no_stream_leads_to_is_refused() -> None:
+    sound = Calibration.start()
+    sound.check()
+    with pytest.raises(ValueError, match="mean must be at least 0"):
+        sound._replace(mean=np.array([1.0, -1.0])).check()
+    with pytest.raises(ValueError, match="information must be definite"):
+        sound._replace(information=np.array([[1.0, 2.0], [0.0, 1.0]])).check()
+    with pytest.raises(ValueError, match="mean must be finite"):
+        sound._replace(mean=np.array([1.0, np.inf])).check()
