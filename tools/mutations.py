@@ -65,7 +65,18 @@ class Copy:
 
     def test(self, tests: Sequence[str], longest: float | None = None) -> int:
         """Run tests in the copy until one fails; return pytest's exit code, FAILED if it crashed or took too long."""
-        command = [self.python, "-B", "-m", "pytest", "-x", "-p", "no:cacheprovider", "--no-header", "-rN", *tests]
+        command: list[str] = [
+            str(self.python),
+            "-B",
+            "-m",
+            "pytest",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "--no-header",
+            "-rN",
+            *tests,
+        ]
         try:
             done = subprocess.run(command, cwd=self.root, timeout=longest, capture_output=True, text=True, check=False)
         except subprocess.TimeoutExpired:
@@ -128,7 +139,7 @@ def tried(folder: Path, chosen: Sequence[Mutation]) -> list[str]:
     copy = Copy(folder)
     if copy.test(sorted({test for mutation in chosen for test in mutation.tests})) != PASSED:
         sys.exit("mutations: all tests must pass before anything is edited. Run them and see.")
-    verdicts = {PASSED: "survived", FAILED: "caught"}
+    verdicts: dict[int | None, str] = {PASSED: "survived", FAILED: "caught"}
     found = []
     for mutation in chosen:
         start = time.monotonic()
