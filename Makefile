@@ -52,6 +52,7 @@ format: .venv/ready  ## rewrite the sources in the project's format
 bench: .venv/ready  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/weights.py
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/one_row.py
 
 accuracy: .venv/ready  ## error beside other libraries, some twenty minutes
 	$(BIN)/python benchmarks/accuracy.py $(TRIALS)

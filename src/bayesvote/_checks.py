@@ -161,13 +161,13 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
     given = np.asarray(y)
     if given.shape != (n_rows,):
         raise InputError(who, "y", f"must have one label per row, shape ({n_rows},)", f"shape {given.shape}")
-    must = f"must hold class indices 0 to {n_classes - 1}"
     if given.dtype.kind not in "iub" and not (given.dtype.kind == "f" and np.all(given == np.floor(given))):
-        raise InputError(who, "y", must, f"{given.dtype} values")
-    codes = given.astype(np.intp)
+        raise InputError(who, "y", f"must hold class indices 0 to {n_classes - 1}", f"{given.dtype} values")
+    codes = np.ascontiguousarray(given, dtype=np.intp)
     # Seen as unsigned, a negative index is a large one.
     if n_rows and codes.view(np.uintp).max() >= n_classes:
         bad = codes[(codes < 0) | (codes >= n_classes)][0]
+        must = f"must hold class indices 0 to {n_classes - 1}"
         raise InputError(who, "y", must, str(bad), "Encode the labels first.")
     return codes
 

@@ -92,7 +92,7 @@ class Ensemble(Model[Any]):
     def check_weights(self, w: Array) -> None:
         """Refuse sample weights that the members cannot learn from, and more rows than the weighter can take."""
         self.bank.check_weights(w)
-        self.weighter.check_room(self.state, int(np.count_nonzero(w)))
+        self.weighter.check_room(self.state, w)
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Ensemble losses (n, K), row t before row t is learned."""

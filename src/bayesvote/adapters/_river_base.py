@@ -264,7 +264,7 @@ class Online(base.MiniBatchClassifier, Part):
         shell = self._shell
         assert shell is not None
         X, codes = self._matrix(shell.n_features_in_, names, values), np.array([self._labels[label] for label in y])
-        shell.advance(*shell.model_.checked_labelled(X, codes, w))
+        shell.advance(*shell.model_.checked_labelled(X, codes, None if w == 1 else w))
         if self.classes is None:
             self._recent.extend((X[t].copy(), int(codes[t]), w) for t in range(len(y))[-_REPLAY:])
 

@@ -83,7 +83,7 @@ class Weighter(Versioned[S], Part):
         rows = np.atleast_2d(np.ascontiguousarray(g, dtype=np.float64))
         self._check_losses("update", rows, (len(rows), self.n_members(state)), "g")
         w = _checks.weights(f"{self.who}.update", sample_weight, len(rows))
-        self.check_room(state, int(np.count_nonzero(w)))
+        self.check_room(state, w)
         return self._update(copied(state), rows, w)
 
     def losses(self, state: S, G: ArrayLike) -> Array:
@@ -103,14 +103,14 @@ class Weighter(Versioned[S], Part):
         who = f"{self.who}.losses_then_update"
         labels = _checks.labels(who, y, len(checked), checked.shape[1])
         w = _checks.weights(who, sample_weight, len(checked))
-        self.check_room(state, int(np.count_nonzero(w)))
+        self.check_room(state, w)
         return self.advance(copied(state), checked, labels, w)
 
     def of_truth(self, G: Array, y: Labels) -> Array:
         """What ``update`` learns from (n, m), of rows whose label is y."""
         return np.asarray(G[np.arange(len(G)), y])
 
-    def check_room(self, state: S, n_rows: int) -> None:
+    def check_room(self, state: S, w: Array) -> None:
         """Refuse rows that the weighter could not take; most take any number."""
 
     def advance(self, state: S, G: Array, y: Labels, w: Array) -> tuple[Array, S]:

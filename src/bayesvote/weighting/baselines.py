@@ -208,9 +208,9 @@ class SAG(_Gradient):
         rows = state.fields[3]
         require(bool(np.all(rows == rows[0])) and 0 <= rows[0] <= self.horizon, "rows must be within the horizon")
 
-    def check_room(self, state: FieldState, n_rows: int) -> None:
+    def check_room(self, state: FieldState, w: Array) -> None:
         """Refuse to pass the horizon."""
-        rows = int(state.fields[3, 0]) + n_rows
+        rows = int(state.fields[3, 0]) + int(np.count_nonzero(w))
         if rows > self.horizon:
             raise ValueError(
                 f"SAG: the stream must not be longer than horizon={self.horizon} rows, got {rows}. "
