@@ -426,3 +426,16 @@ def test_names_and_labels_of_a_file_that_do_not_fit_are_refused(name: str, value
     model.learn_many(pandas.DataFrame(named(X)), pandas.Series(y))
     with pytest.raises(ModelFileError, match=words):
         loads(described(dumps(model), lambda node: node["learned"]["facts"].update({name: value})))
+
+
+def test_a_model_that_was_widened_and_met_a_new_label_is_saved() -> None:
+    model = small()
+    X, y = stream(30)
+    for x, label in zip(named(X), y, strict=True):
+        model.learn_one(x, label)
+    model.learn_one({"late": 1.0}, 0)
+    model.learn_one({"late": 1.0}, 2)
+    again = loads(dumps(model))
+    for one in (model, again):
+        one.learn_one({"f0": 1.0, "later": 2.0}, 3)
+    assert again.predict_proba_one({"f1": 1.0}) == model.predict_proba_one({"f1": 1.0})

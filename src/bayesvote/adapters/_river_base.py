@@ -157,7 +157,7 @@ class Online(base.MiniBatchClassifier, Part):
         }
         X = np.zeros((len(self._recent), self._shell.n_features_in_))
         for row, (x, _, _) in zip(X, self._recent, strict=True):
-            row[: len(x)] = x
+            row[: len(x)] = x[: len(row)]  # rows of a model that was widened and then started anew are wider
         arrays = {
             "recent_rows": X,
             "recent_labels": np.array([k for _, k, _ in self._recent], dtype=np.intp),
