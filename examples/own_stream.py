@@ -26,8 +26,8 @@ with tempfile.TemporaryDirectory() as folder:
     write_csv(path, 6_000)
 
     models = {
-        "keeps all": BayesianEnsembleClassifier(random_state=0),
-        "forgets": BayesianEnsembleClassifier(forgetting=0.999, random_state=0),
+        "default": BayesianEnsembleClassifier(random_state=0),
+        "keeps all": BayesianEnsembleClassifier("mixed", weighter="joint_gaussian", random_state=0),
     }
     runs = prequential(models, stream(path, target="state"), classes=["fine", "worn"], delay=50, window=1_000)
     for name, run in runs.items():
@@ -36,6 +36,6 @@ with tempfile.TemporaryDirectory() as folder:
             f"{name}: error {run.error:.3f}, kappa {run.kappa:.3f}, before the change {before:.3f}, after {after:.3f}"
         )
 
-    save(models["forgets"], Path(folder) / "machine.bayesvote")
+    save(models["default"], Path(folder) / "machine.bayesvote")
     model = load(Path(folder) / "machine.bayesvote")  # goes on learning where it stopped
     print("A hot, quiet machine is", *model.predict([[2.0, -1.0, 0.0]]))

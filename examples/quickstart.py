@@ -12,4 +12,6 @@ print(f"{run.error:.3f} of {len(y)} rows were predicted wrongly; a constant gues
 
 sure = model.decision_certainty(X[:200]) > 0.95
 print(f"For {sure.mean():.0%} of the rows the decision would survive what is not known of the weights.")
-print(model.weights_.sort_values("mean", ascending=False).head(5).round(3))
+weights = model.weights_  # a DataFrame, or an array with the same columns if pandas is not installed
+for member in (-weights["mean"]).argsort()[:5]:
+    print(f"{weights['kind'][member]:10} {weights['mean'][member]:.3f} +- {weights['sd'][member]:.3f}")

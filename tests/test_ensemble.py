@@ -216,8 +216,8 @@ def test_a_loss_of_ones_own_is_not_trusted() -> None:
     X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
     wrong: list[tuple[Any, str]] = [
         (lambda z: np.tile(z * 0, (1, 1, 40)) if z.ndim == 3 else z * 0, "one value for"),
-        (lambda z: np.where(z > 2, -1.0, 0.5) if z.ndim == 3 else np.full(z.shape, 0.5), "at least 0, got -1"),
-        (lambda z: np.where(z > 2, np.inf, 0.5) if z.ndim == 3 else np.full(z.shape, 0.5), "finite"),
+        (lambda z: np.where(z > 2, -1.0, 0.5) if z.ndim == 3 else np.full(z.shape, 0.5), "at least 0 and at most"),
+        (lambda z: np.where(z > 2, np.inf, 0.5) if z.ndim == 3 else np.full(z.shape, 0.5), "got inf"),
     ]
     for loss, message in wrong:
         model = Ensemble(PerceptronBank(50, max_features=None), GammaRate(), loss).start(3, rng=0)

@@ -1,7 +1,9 @@
 """The public surface."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import bayesvote
 
@@ -16,3 +18,32 @@ def test_import_is_light() -> None:
     code = f"import bayesvote, sys; print({heavy} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "set()"
+
+
+def test_links_of_the_readme_work_on_the_package_page() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", readme)
+    assert links
+    for link in links:
+        assert link.startswith("https://")
+        _, inside, page = link.partition("/blob/main/")
+        assert not inside or (Path(__file__).parents[1] / page).exists()
+
+
+def test_nothing_is_asked_of_the_network() -> None:
+    code = """
+import socket
+
+def refuse(*_, **__):
+    raise AssertionError("the network was asked for")
+
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
+import numpy as np
+import bayesvote
+from bayesvote import persistence
+X = np.random.default_rng(0).normal(size=(50, 3))
+model = bayesvote.BayesianEnsembleClassifier(n_members=6).fit(X, X[:, 0] > 0)
+persistence.loads(persistence.dumps(model)).predict(X)
+bayesvote.load_dataset("heart")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

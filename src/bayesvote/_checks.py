@@ -172,6 +172,24 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
     return codes
 
 
+def label_array(y: Any) -> Any:
+    r"""Labels as they are, but a list with text that ends in NUL as objects: NumPy would strip it from strings.
+
+    >>> label_array(["x", "x\0"])
+    array(['x', 'x\x00'], dtype=object)
+    """
+    if y is not None and not isinstance(y, (list, tuple)) and np.asarray(y).dtype.kind == "O":
+        missing = [label is None or label != label for label in np.asarray(y).ravel().tolist()]
+        if any(missing):
+            got = f"a missing one in row {missing.index(True)}"
+            raise InputError(
+                "y", "", "must hold a label for every row", got, "Leave out rows whose label is not known."
+            )
+    if isinstance(y, (list, tuple)) and any(isinstance(label, str) and label.endswith("\0") for label in y):
+        return np.array(y, dtype=object)
+    return y
+
+
 def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
     """Places of labels among the sorted classes, which must hold them all."""
     places = np.searchsorted(classes, y)

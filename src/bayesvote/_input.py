@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesvote._checks import Array, InputError, InputTypeError, Labels, integer, labels, weights
+from bayesvote._sparse import check_sparse
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 # Squares of larger values would overflow in a member's sums, which would ruin it for good.
-_LARGEST = 1e100
+LARGEST = 1e100
+_MOST_FEATURES = 2**31 - 1  # columns are numbered in 32 bits
 
 
 class Rows(NamedTuple):
@@ -48,6 +50,14 @@ class Rows(NamedTuple):
         dense = None if self.dense is None else self.dense[first:last]
         columns = self.columns[at] if self.sparse else self.columns
         return Rows(last - first, self.width, dense, self.values[at], columns, starts - starts[0], self.has_nan)
+
+    def copy(self) -> "Rows":
+        """Rows in memory of their own."""
+        n, width, dense, values, columns, starts, has_nan = self
+        if dense is not None:
+            dense = dense.copy()
+            return Rows(n, width, dense, dense.reshape(-1), columns, starts, has_nan)
+        return Rows(n, width, None, values.copy(), columns.copy(), starts.copy(), has_nan)
 
     def take(self, order: NDArray[np.intp]) -> "Rows":
         """Rows in this order; some may come twice, others not at all."""
@@ -98,6 +108,8 @@ def check_start(
 ) -> np.random.Generator:
     """Check what a bank or booster is started with; return its random generator."""
     integer(who, "n_features", n_features)
+    if n_features > _MOST_FEATURES:
+        raise InputError(who, "n_features", f"must be at most {_MOST_FEATURES}", str(n_features))
     integer(who, "n_classes", n_classes, least=2)
     return np.random.default_rng(rng)
 
@@ -108,6 +120,12 @@ def check_rows(who: str, X: RowsLike, n_features: int) -> Rows:
     Rows that are checked already only have their width compared: a union checks once for all its banks.
     """
     rows = as_rows(who, X)
+    check_width(who, rows, n_features)
+    return rows
+
+
+def check_width(who: str, rows: Rows, n_features: int) -> None:
+    """Require rows of so many features."""
     if rows.width != n_features:
         raise InputError(
             who,
@@ -116,16 +134,25 @@ def check_rows(who: str, X: RowsLike, n_features: int) -> Rows:
             str(rows.width),
             "Give every row the same columns, with NaN where a value is missing.",
         )
-    return rows
 
 
 def as_rows(who: str, X: RowsLike) -> Rows:
     """Check rows of any width."""
     if isinstance(X, Rows):
         return X
+    return _sparse(who, X) if _is_sparse(X) else _dense(who, X)
+
+
+def check_if_sparse(who: str, X: Any) -> None:
+    """Refuse a broken sparse matrix before others convert it."""
+    if _is_sparse(X):
+        check_sparse(who, X)
+
+
+def _is_sparse(X: Any) -> bool:
     # A caller with a sparse matrix has imported scipy.sparse; nobody else should wait for that.
     loaded = sys.modules.get("scipy.sparse")
-    return _sparse(who, X) if loaded is not None and loaded.issparse(X) else _dense(who, X)
+    return loaded is not None and bool(loaded.issparse(X))
 
 
 def check_labelled(
@@ -193,25 +220,23 @@ def _one_row(width: int) -> NDArray[np.int64]:
 
 
 def _sparse(who: str, X: Any) -> Rows:
+    check_sparse(who, X)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         must = "must hold real numbers, rows by features"
         raise InputTypeError(who, "X", must, f"{X.dtype} of shape {X.shape}")
     matrix = X.tocsr()
     n, width = matrix.shape
-    starts = matrix.indptr.astype(np.int64)
-    stored = min(len(matrix.indices), len(matrix.data))
-    if starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > stored:
-        raise InputError(who, "X", "must be a valid sparse matrix", "broken row pointers")
+    # What a matrix says of its order is not to be trusted, either: the caller may have set it.
+    if matrix is X:
+        matrix = type(X)((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()  # the caller's matrix stays as it was
         matrix.sum_duplicates()
-        starts = matrix.indptr.astype(np.int64)
+    starts = matrix.indptr.astype(np.int64)
     nnz = int(starts[-1])
     columns = matrix.indices[:nnz].astype(np.int32, copy=False)
-    if nnz and (columns.min() < 0 or columns.max() >= width):
-        raise InputError(who, "X", "must be a valid sparse matrix", f"a column outside 0 to {width - 1}")
     values = np.ascontiguousarray(matrix.data[:nnz], dtype=np.float64)
-    if not (values.flags.writeable and columns.flags.writeable):
+    if not (values.flags.writeable and columns.flags.carray):
         values, columns = values.copy(), columns.copy()
     return Rows(n, width, None, values, columns, starts, _has_nan(who, values))
 
@@ -220,17 +245,17 @@ def _has_nan(who: str, values: Array) -> bool:
     # Looking for NaN is slow; skip it when all values are of moderate size. For few values, the sum of squares tells
     # that fastest. For many, it would wake BLAS threads, which then spin on the cores that the kernels need.
     if len(values) < 10_000:
-        moderate = np.vdot(values, values) < _LARGEST**2
+        moderate = np.vdot(values, values) < LARGEST**2
     else:
-        moderate = np.minimum.reduce(values) > -_LARGEST and np.maximum.reduce(values) < _LARGEST
+        moderate = np.minimum.reduce(values) > -LARGEST and np.maximum.reduce(values) < LARGEST
     if moderate:
         return False
-    large = values[np.abs(values) > _LARGEST]
+    large = values[np.abs(values) > LARGEST]
     if len(large):
         raise InputError(
             who,
             "X",
-            f"must hold finite numbers below {_LARGEST:g} in size",
+            f"must hold finite numbers below {LARGEST:g} in size",
             str(large[0]),
             "Mark missing values with NaN.",
         )

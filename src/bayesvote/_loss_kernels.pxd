@@ -6,6 +6,8 @@ cdef enum:
     RAMP = 0
     LOGISTIC = 1
     HINGE = 2
+    ZERO_ONE = 3
+    WIDE_RAMP = 4
 
 
 cdef inline double ramp(double z) noexcept nogil:
@@ -46,7 +48,11 @@ cdef inline void of_both(int kind, const double *scores, Py_ssize_t m, double *o
         for i in range(m):
             first[i] = hinge(-scores[i])
             second[i] = hinge(scores[i])
-    else:
+    elif kind == ZERO_ONE:
         for i in range(m):
             first[i] = zero_one(-scores[i])
             second[i] = zero_one(scores[i])
+    else:  # WIDE_RAMP
+        for i in range(m):
+            first[i] = ramp(-0.5 * scores[i])
+            second[i] = ramp(0.5 * scores[i])

@@ -1,17 +1,25 @@
 """What models are made of: parts with parameters and, once started, something learned, which a file can keep."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from dataclasses import fields
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, InputError, InputTypeError, Labels
+from bayesvote._checks import Array, InputTypeError, Labels, integer
+from bayesvote._guard import Guard
 from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, started
+from bayesvote._journal import Chunk, Journal
 
 S = TypeVar("S", bound=Any)  # a NamedTuple of arrays
+P = TypeVar("P", bound="Part")
+A = ParamSpec("A")
+R = TypeVar("R")
 Rng = np.random.Generator | int | None
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -46,6 +54,10 @@ class Part:
         """For a part that no file can hold, as it has the user's own objects: attributes by which it is known again."""
         return None
 
+    def undisturbed(self) -> AbstractContextManager[Any]:
+        """Hold off whatever would change this part, to look at all of it."""
+        return nullcontext()
+
     def parameters(self) -> dict[str, Any]:
         """Everything that its constructor takes."""
         part: Any = self
@@ -58,6 +70,17 @@ class Part:
     def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
         """Take up what a file brings, after checking all of it; a state of more than ``room`` bytes is refused."""
         raise ValueError(f"{self.who} learns nothing, so there is nothing to restore")
+
+
+def looking(method: Callable[Concatenate[P, A], R]) -> Callable[Concatenate[P, A], R]:
+    """Hold off learning while a method looks at a part."""
+
+    @wraps(method)
+    def held(part: P, /, *args: A.args, **kwargs: A.kwargs) -> R:
+        with part.undisturbed():
+            return method(part, *args, **kwargs)
+
+    return held
 
 
 class Versioned(ABC, Generic[S]):
@@ -83,23 +106,27 @@ class Versioned(ABC, Generic[S]):
         """Return a state with these arrays, of the shapes and types of the blank one."""
         require(type(version) is int, "version must be a whole number")
         given = arrays if version == self.version else self.upgraded(version, arrays)
-        wanted: dict[str, NDArray[Any]] = blank._asdict()
-        if given.keys() != wanted.keys():
-            raise ValueError(f"the arrays {sorted(given)} instead of {sorted(wanted)}")
-        for name, array in wanted.items():
-            if given[name].dtype != array.dtype or given[name].shape != array.shape:
-                found = f"{given[name].dtype} {given[name].shape}"
-                raise ValueError(f"{name} of {found} instead of {array.dtype} {array.shape}")
-        state: S = type(blank)(**given)
+        state = like(blank, given)
         self.check_state(state)
         return state
 
 
 class Stateful(Versioned[S], Part):
-    """A part that is started for rows of some width and for some number of classes, and then has a state."""
+    """A part that is started for rows of some width and for some number of classes, and then has a state.
+
+    Threads may use it while one of them has it learn: they see it as it is before or after a chunk of rows. The doors
+    and copying see to that; ``state`` is what learns, not a copy.
+    """
 
     _state: S | None = None
     _shape: Shape | None = None
+    _guard: Guard
+    _journal: Journal
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        made = super().__new__(cls)
+        made._guard, made._journal = Guard(), Journal()
+        return made
 
     @abstractmethod
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> S:
@@ -124,6 +151,43 @@ class Stateful(Versioned[S], Part):
 
     def check_weights(self, w: Array) -> None:
         """Refuse sample weights that cannot be learned from; most take any."""
+
+    @abstractmethod
+    def step(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Learn a chunk of checked rows; return what came of it."""
+
+    def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
+        """Learn chunks in their order; give what came of each. The next may be begun before that."""
+        for chunk in chunks:
+            yield self.step(*chunk)
+
+    def snapshot(self) -> Any:
+        """Copy what learning changes."""
+        return deepcopy(self.state)
+
+    def revert(self, snapshot: Any) -> None:
+        """Take up such a copy, which is given up."""
+        self.install(snapshot, started(self.who, self.shape))
+
+    @property
+    def guard(self) -> Guard:
+        """Who may use this when."""
+        return self._guard
+
+    def undisturbed(self) -> AbstractContextManager[Any]:
+        """Hold off learning."""
+        return self.guard.read
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.undisturbed():
+            return deepcopy(self.__dict__)  # pickled when others may learn again
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copy = type(self).__new__(type(self))
+        memo[id(self)] = copy
+        with self.undisturbed():
+            copy.__dict__.update(deepcopy(self.__dict__, memo))
+        return copy
 
     @property
     def state(self) -> S | None:
@@ -153,18 +217,20 @@ class Stateful(Versioned[S], Part):
     def start(self, n_features: int, n_classes: int = 2, rng: Rng = None) -> Self:
         """Forget everything and get ready for rows of n_features and labels 0 to n_classes - 1."""
         generator = check_start(self.who, n_features, n_classes, rng)
-        self.install(self.fresh(n_features, n_classes, generator), Shape(n_features, n_classes))
+        with self.guard.write:
+            self._journal.forget()
+            self.install(self.fresh(n_features, n_classes, generator), Shape(n_features, n_classes))
         return self
 
     @final
     def widen(self, n_features: int, rng: Rng = None) -> Self:
         """Take more features, without forgetting anything: as if they had been 0 in every row so far."""
-        shape = started(self.who, self.shape)
-        if n_features < shape.n_features:
-            must = f"must be at least {shape.n_features}"
-            raise InputError(f"{self.who}.widen", "n_features", must, str(n_features))
-        if n_features > shape.n_features:
-            self.install(self.wider(n_features, np.random.default_rng(rng)), shape._replace(n_features=n_features))
+        with self.guard.write:
+            shape = started(self.who, self.shape)
+            integer(f"{self.who}.widen", "n_features", n_features, least=shape.n_features)
+            if n_features > shape.n_features:
+                self._journal.forget()  # of another width
+                self.install(self.wider(n_features, np.random.default_rng(rng)), shape._replace(n_features=n_features))
         return self
 
     def checked(self, X: RowsLike) -> Rows:
@@ -179,6 +245,7 @@ class Stateful(Versioned[S], Part):
         self.check_weights(w)
         return rows, labels, w
 
+    @looking
     def learned(self) -> Learned | None:
         """The state, checked."""
         if self.state is None:
@@ -194,6 +261,19 @@ class Stateful(Versioned[S], Part):
             raise ValueError(f"{self.who}: a state of {least} bytes or more in a file of {room}")
         blank = self.blank(shape, learned.arrays)
         self.install(self.refilled(blank, learned.facts["version"], learned.arrays), shape)
+
+
+def like(blank: S, arrays: Arrays) -> S:
+    """Return a state with these arrays, which must have the names, shapes and types of those of the blank one."""
+    wanted: dict[str, NDArray[Any]] = blank._asdict()
+    if arrays.keys() != wanted.keys():
+        raise ValueError(f"the arrays {sorted(arrays)} instead of {sorted(wanted)}")
+    for name, array in wanted.items():
+        if arrays[name].dtype != array.dtype or arrays[name].shape != array.shape:
+            found = f"{arrays[name].dtype} {arrays[name].shape}"
+            raise ValueError(f"{name} of {found} instead of {array.dtype} {array.shape}")
+    state: S = type(blank)(**arrays)
+    return state
 
 
 def restored_shape(learned: Learned) -> Shape:
@@ -220,10 +300,15 @@ def within(values: NDArray[Any], low: float, high: float) -> bool:
     return bool(np.all((values >= low) & (values <= high)))
 
 
-def all_finite(state: Any, *, but: tuple[str, ...] = ()) -> None:
-    """Refuse a state with a number that is not finite; the named arrays may hold NaN, for what is not known yet."""
+def all_finite(state: Any, *, but: tuple[str, ...] = (), most: float = 1e230) -> None:
+    """Refuse a state with a number that is not finite, or larger than rows, weights and losses can lead to.
+
+    The named arrays may hold NaN, for what is not known yet.
+    """
     for name, array in state._asdict().items():
         require(not np.any(np.isinf(array) if name in but else ~np.isfinite(array)), f"{name} must be finite")
+        if array.dtype.kind == "f":
+            require(not np.any(np.abs(array) > most), f"{name} must be at most {most:g} in size")
 
 
 def padded(array: Array, axis: int, size: int) -> Array:

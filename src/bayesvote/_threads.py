@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import TypeVar
+
+from bayesvote._guard import Uninterrupted
 
 _T = TypeVar("_T")
 
@@ -29,8 +31,14 @@ def parallel_for(work: Callable[[int, int], None], n_items: int, block: int = 1,
         work(0, n_items)
         return
     edges = [min(n_items, block * (n_blocks * k // n_shares)) for k in range(n_shares + 1)]
-    others = [_pool(n_shares - 1).submit(work, edges[k], edges[k + 1]) for k in range(1, n_shares)]
-    work(edges[0], edges[1])
+    with Uninterrupted():  # or the others would go on with arrays that nobody guards any more
+        others = list[Future[None]]()
+        try:
+            for k in range(1, n_shares):
+                others.append(_pool(n_shares - 1).submit(work, edges[k], edges[k + 1]))
+            work(edges[0], edges[1])
+        finally:
+            wait(others)
     for other in others:
         other.result()
 
@@ -43,6 +51,13 @@ def _pool(n_workers: int) -> ThreadPoolExecutor:
 def in_background(work: Callable[[], _T]) -> Future[_T]:
     """Start work in another thread, always the same one, which takes one job after the other."""
     return _background().submit(work)
+
+
+def finish_background() -> None:
+    """Wait until everything that was started in the background is done."""
+    if _background.cache_info().currsize:
+        with Uninterrupted():
+            in_background(lambda: None).result()
 
 
 @lru_cache(maxsize=1)

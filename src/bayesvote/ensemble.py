@@ -1,6 +1,7 @@
 """Algorithm 1, written once: a bank of members, a loss and a weighter make decisions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
@@ -10,16 +11,17 @@ from numpy.typing import ArrayLike
 
 from bayesvote import losses
 from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
-from bayesvote._input import Rows, RowsLike, started
-from bayesvote._parts import Learned, Rng, Shape, restored_shape
+from bayesvote._guard import Guard
+from bayesvote._input import Rows, RowsLike, check_width, started
+from bayesvote._journal import CHUNK, Chunk
+from bayesvote._parts import Learned, Rng, Shape, looking, restored_shape
 from bayesvote._threads import in_background, n_threads
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
+from bayesvote.members.attribution import Explanation, per_score, shares_of
 from bayesvote.members.base import check_bank
 from bayesvote.model import Model, decided
 from bayesvote.weighting import GammaRate, Posterior, Weighter
-
-CHUNK = 2048  # rows handed on at a time: enough to be worth a thread's while, few enough for the cache
 
 
 @dataclass
@@ -84,7 +86,21 @@ class Ensemble(Model[Any]):
         self.bank.start(n_features, n_classes, rng)
         return state
 
-    def losses(self, rows: Rows) -> Array:
+    @property
+    def guard(self) -> Guard:
+        """That of the members, whom somebody may use apart from the ensemble."""
+        return self.bank.guard
+
+    def snapshot(self) -> Any:
+        """Copy what learning changes: the members and the weighter's state."""
+        return self.bank.snapshot(), deepcopy(self._state)
+
+    def revert(self, snapshot: Any) -> None:
+        """Take up such a copy."""
+        of_bank, self._state = snapshot
+        self.bank.revert(of_bank)
+
+    def _losses(self, rows: Rows) -> Array:
         """Ensemble loss (n, K) of every label."""
         rule = self.weighter.rule(started("Ensemble.losses", self.state))
         return np.concatenate([rule(G) for G in self._label_losses(rows)])
@@ -94,31 +110,36 @@ class Ensemble(Model[Any]):
         self.bank.check_weights(w)
         self.weighter.check_room(self.state, w)
 
-    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+    def step(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Ensemble losses (n, K), row t before row t is learned."""
-        if 0 < rows.n <= CHUNK:
-            scores = self.bank.advance(rows, y, w)
-            out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, y, w)
-            return out
-        out = np.empty((rows.n, self.n_classes))
-        parts = [slice(start, min(start + CHUNK, rows.n)) for start in range(0, rows.n, CHUNK)]
-
-        def scored(part: slice) -> Array:
-            return self.bank.advance(rows.part(part.start, part.stop), y[part], w[part])
-
-        # Members do not know the weights: while one chunk is weighed, the next is scored and learned.
-        current = scored(parts[0]) if parts else np.empty(0)
-        for k, part in enumerate(parts):
-            job = in_background(partial(scored, parts[k + 1])) if k + 1 < len(parts) and n_threads() > 1 else None
-            out[part], self._state = self.weighter.advance_scores(self.state, self.loss, current, y[part], w[part])
-            if k + 1 < len(parts):
-                current = job.result() if job else scored(parts[k + 1])
+        scores = self.bank.advance(rows, y, w)
+        out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, y, w)
         return out
 
+    def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
+        """Ensemble losses (n, K) of every chunk, row t before row t is learned.
+
+        Members do not know the weights: while one chunk is weighed, the next is scored and learned.
+        """
+        source = iter(chunks)
+        chunk = next(source, None)
+        scores = None if chunk is None else self.bank.advance(*chunk)
+        while chunk is not None and scores is not None:
+            following, job = next(source, None), None
+            if following is not None and n_threads() > 1:
+                job = in_background(partial(self.bank.advance, *following))
+            out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, chunk.y, chunk.w)
+            yield out
+            if following is not None:
+                scores = job.result() if job else self.bank.advance(*following)
+            chunk = following
+
+    @looking
     def weights(self) -> Array:
         """Weights of the members."""
         return self.weighter.mean(started("Ensemble.weights", self.state))
 
+    @looking
     def certainty(self, X: RowsLike, size: int = 1000, rng: Rng = 0) -> Array:
         """Probability (n,) that the decision survives the weights' uncertainty, by ``size`` posterior draws."""
         posterior = self._posterior("Ensemble.certainty")
@@ -133,19 +154,34 @@ class Ensemble(Model[Any]):
             out.append(agreed / size)
         return np.concatenate(out)
 
+    @looking
     def contributions(self, X: RowsLike) -> Array:
         """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains.
 
         A row's contributions sum to the difference of the two labels' losses at the mean weights.
         """
-        weights, rule, out = self.weights(), self.weighter.rule(self.state), []
-        for G in self._label_losses(self.checked(X)):
-            by_label = rule(G)
-            decision, row = decided(by_label), np.arange(len(G))
-            by_label[row, decision] = np.inf
-            terms = self.weighter.terms(weights, G)
-            out.append(np.nan_to_num(terms[row, decided(by_label)] - terms[row, decision]))
-        return np.concatenate(out)
+        return np.concatenate([self._leads(G)[2] for G in self._label_losses(self.checked(X))])
+
+    @looking
+    def explain(self, X: RowsLike) -> Explanation:
+        """How much each feature moved the lead of the decision over the next best label, and who looked at it.
+
+        A member's contribution is shared out like its score: by the features' parts of the score's own lead, of which
+        the contribution is a multiple. What members cannot tell is the remainder.
+        """
+        rows = self.checked(X)
+        scores = self.bank.score(rows)
+        decision, runner_up, added = self._leads(losses.of_labels(self.loss, scores))
+        found = self.bank.attributions(rows, per_score(added, scores, decision, runner_up), shares_of(added))
+        return Explanation(decision, runner_up, added.sum(axis=1), *found)
+
+    def _leads(self, G: Array) -> tuple[Labels, Labels, Array]:
+        """The decision, the next best label, and what each member adds (n, m) to the lead of the one over the other."""
+        by_label, row = self.weighter.rule(self.state)(G), np.arange(len(G))
+        decision = decided(by_label)
+        by_label[row, decision] = np.inf
+        runner_up, terms = decided(by_label), self.weighter.terms(self.weights(), G)
+        return decision, runner_up, np.nan_to_num(terms[row, runner_up] - terms[row, decision])
 
     def merge(self, other: "Ensemble") -> Self:
         """Add what another ensemble of the same frozen members has learned; exact."""
@@ -153,18 +189,23 @@ class Ensemble(Model[Any]):
         other._require_frozen("Ensemble.merge")
         if self.weighter != other.weighter or self.loss != other.loss:
             raise InputError("Ensemble.merge", "both ensembles", "must have the same weighter and loss")
-        if not _same(self.bank.state, other.bank.state):
-            must = "must have the same members, frozen in the same state"
-            raise InputError("Ensemble.merge", "both ensembles", must)
-        self._state = self.weighter.merge(self.state, other.state)
+        with other.guard.read:
+            if not _same(self.bank.state, other.bank.state):
+                must = "must have the same members, frozen in the same state"
+                raise InputError("Ensemble.merge", "both ensembles", must)
+            theirs = deepcopy(other.state)
+        with self.guard.write:
+            self._state = self.weighter.merge(self.state, theirs)
         return self
 
     def unlearn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Take back rows that were learned by frozen members' weights."""
         self._require_frozen("Ensemble.unlearn")
         rows, labels, w = self.checked_labelled(X, y, sample_weight)
-        G = np.concatenate(list(self._label_losses(rows)))
-        self._state = self.weighter.unlearn(self.state, self.weighter.of_truth(G, labels), w)
+        with self.guard.write:
+            check_width(self.who, rows, self.n_features)
+            G = np.concatenate(list(self._label_losses(rows)))
+            self._state = self.weighter.unlearn(self.state, self.weighter.of_truth(G, labels), w)
         return self
 
     def wider(self, n_features: int, rng: np.random.Generator) -> Any:
@@ -172,13 +213,12 @@ class Ensemble(Model[Any]):
         self.bank.widen(n_features, rng)
         return self.state
 
+    @looking
     def about(self) -> dict[str, Any]:
-        """Members, weighter, loss, and the rows learned where the posterior counts them: without forgetting."""
+        """Members, weighter, loss, and the rows learned where the posterior counts them."""
         loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
-        rows = None
-        if isinstance(self.weighter, Posterior) and self.weighter.counts_rows:
-            # Members do not count rows they abstained on: take the largest count.
-            rows = round(float(self.weighter.effective_samples(self.state).max()))
+        learned = self.weighter.learned_weight(self.state) if isinstance(self.weighter, Posterior) else None
+        rows = None if learned is None else round(learned)
         return {"members": self.bank.n_members, "weighter": str(self.weighter), "loss": loss, "rows_learned": rows}
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
@@ -189,6 +229,7 @@ class Ensemble(Model[Any]):
         """Check the weighter's state."""
         self.weighter.check_state(state)
 
+    @looking
     def learned(self) -> Learned | None:
         """The weighter's state, checked."""
         if self.state is None:

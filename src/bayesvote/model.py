@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, RowsLike
+from bayesvote._input import Rows, RowsLike, check_width
+from bayesvote._journal import After
 from bayesvote._parts import S, Stateful
 from bayesvote.losses import LossScale
 
@@ -28,8 +29,9 @@ class Model(Stateful[S]):
     """An ensemble or a booster.
 
     The doors, ``start``, ``decide``, ``decide_then_learn`` and ``widen``, check their input; a refused call leaves the
-    model as it was. A kind fills in the rest, what is abstract here and in :class:`Stateful`; ``losses`` and
-    ``advance`` get rows that are checked, and may be called by whoever has checked them.
+    model as it was, and one that fails leaves it as after the number of rows that its error tells. ``losses`` and
+    ``advance`` are doors, too, for callers that have checked their rows. A kind fills in the rest, what is abstract
+    here and in :class:`Stateful`.
     """
 
     complete = True
@@ -45,11 +47,11 @@ class Model(Stateful[S]):
         """How many members vote."""
 
     @abstractmethod
-    def losses(self, rows: Rows) -> Array:
+    def _losses(self, rows: Rows) -> Array:
         """Losses (n, K) of every label for checked rows."""
 
     @abstractmethod
-    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+    def step(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Losses (n, K) of every label, checked row t before row t is learned."""
 
     @abstractmethod
@@ -66,9 +68,28 @@ class Model(Stateful[S]):
         """Losses (n, K) of every label, row t before row t is learned; equal to doing so row by row."""
         return self.advance(*self.checked_labelled(X, y, sample_weight))
 
+    @final
+    def losses(self, rows: Rows) -> Array:
+        """Do what decide does, for rows that are checked."""
+        with self.guard.read:
+            check_width(self.who, rows, self.n_features)
+            return self._losses(rows)
+
+    @final
+    def advance(self, rows: Rows, y: Labels, w: Array, after: After | None = None) -> Array:
+        """Do what decide_then_learn does, for rows, labels and weights that are checked.
+
+        ``after`` is called with every chunk that was learned and its losses, before anybody else sees the model.
+        """
+        return self._journal.learn(self, rows, y, w, after) if rows.n else self.losses(rows)
+
     def probabilities(self, losses: Array) -> Array:
         """Probabilities (n, K) of the labels from their losses; the largest is that of the decision."""
-        return agreeing(_PROBABILITIES[self.loss_scale](losses, self.total_members), losses)
+        return agreeing(self.shares(losses), losses)
+
+    def shares(self, losses: Array) -> Array:
+        """The same up to the last bit, by which a tie or rounding can have it otherwise."""
+        return _PROBABILITIES[self.loss_scale](losses, self.total_members)
 
 
 def from_losses(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote import Ensemble, GammaRate, PerceptronBank, decided
+from bayesvote import Ensemble, GammaRate, PerceptronBank, decided, estimators
 from bayesvote._checks import Array
+from bayesvote._input import as_rows
 
 
 def test_without_capymoa_the_error_says_what_to_install() -> None:
@@ -67,7 +68,7 @@ def test_prequential_evaluation(capymoa: Any, adapters: Any, name: str, n_classe
 def test_is_the_ensemble_itself(capymoa: Any, adapters: Any) -> None:
     data, X, y = stream(capymoa)
     learner = adapters.BayesianEnsembleClassifier(
-        data.get_schema(), members="perceptron", n_members=20, weighter="gamma_rate", random_seed=4
+        data.get_schema(), members="perceptron", n_members=20, weighter="gamma_rate", scale=False, random_seed=4
     )
     result = capymoa.evaluation.prequential_evaluation(data, learner, store_predictions=True)
     model = Ensemble(PerceptronBank(20), GammaRate()).start(5, 2, rng=4)
@@ -119,3 +120,30 @@ def test_missing_values_and_bad_labels(capymoa: Any, adapters: Any) -> None:
     with pytest.raises(ValueError, match="finite numbers"):
         learner.train(capymoa.core.LabeledInstance.from_array(schema, np.full(5, np.inf), 1))
     assert np.array_equal(learner.predict_proba(gap), before)
+
+
+def test_nominal_attributes_become_indicators(capymoa: Any, adapters: Any, tmp_path: Any) -> None:
+    rng = np.random.default_rng(0)
+    colours, sizes = rng.choice(["red", "green", "blue"], 400), rng.normal(size=400)
+    labels = np.where((colours == "green") == (sizes > 0), "yes", "no")
+    lines = [
+        "@relation r",
+        "@attribute colour {red,green,blue}",
+        "@attribute size numeric",
+        "@attribute y {no,yes}",
+        "@data",
+    ]
+    lines += [
+        f"{'?' if t % 9 == 5 else c},{s},{y}" for t, (c, s, y) in enumerate(zip(colours, sizes, labels, strict=True))
+    ]
+    path = tmp_path / "rows.arff"
+    path.write_text("\n".join(lines) + "\n")
+    data = capymoa.stream.ARFFStream(str(path))
+    learner = adapters.BayesianEnsembleClassifier(data.get_schema(), n_members=30, random_seed=4)
+    assert learner.model.n_features == 4
+    result = capymoa.evaluation.prequential_evaluation(data, learner, store_predictions=True)
+    X = np.column_stack([*(colours == colour for colour in ("red", "green", "blue")), sizes])
+    X[5::9, :3] = 0.0
+    own = estimators.BayesianEnsembleClassifier(n_members=30).start(4, np.arange(2), np.random.default_rng(4))
+    losses, _ = own.advance(as_rows("test", X), (labels == "yes").astype(np.intp), np.ones(400))
+    assert np.array_equal(result.predictions(), decided(losses))

@@ -21,8 +21,8 @@ from bayesvote import (
     OzaBoost,
     PerceptronBank,
     Union,
+    adaptive,
     estimators,
-    mixed,
     pretrain,
 )
 from bayesvote._checks import Array
@@ -33,8 +33,10 @@ from bayesvote.adapters.river import (
     OSBoostClassifier,
     OzaBoostClassifier,
 )
+from bayesvote.members import scaled
 from bayesvote.model import Model
 from bayesvote.persistence import ModelFileError, dumps, loads
+from bayesvote.weighting import drifting
 from persistence.samples import described
 
 # Not typed throughout, or not at all.
@@ -61,7 +63,7 @@ def chances(model: Ensemble, X: Array) -> list[float]:
 
 
 def small(**given: Any) -> BayesianEnsembleClassifier:
-    parameters: dict[str, Any] = {"members": "perceptron", "n_members": 9, "seed": 3}
+    parameters: dict[str, Any] = {"members": "perceptron", "n_members": 9, "calibrated": False, "seed": 3}
     return BayesianEnsembleClassifier(**parameters | given)
 
 
@@ -82,7 +84,7 @@ def test_river_checks(model: Any) -> None:
 
 def test_one_row_at_a_time_is_the_model_itself() -> None:
     X, y = stream(300)
-    model = Ensemble(mixed(12), JointGaussian()).start(4, 2, rng=5)
+    model = Ensemble(scaled(adaptive(12)), drifting(), "wide_ramp").start(4, 2, rng=5)
     one = BayesianEnsembleClassifier(n_members=12, seed=5)
     for t, x in enumerate(named(X)):
         if t:
@@ -345,7 +347,7 @@ def test_frames() -> None:
 @pytest.mark.parametrize(
     ("x", "y", "error", "message"),
     [
-        ({"f0": "red"}, 0, TypeError, "must hold real numbers"),
+        ({"f0": ["red"]}, 0, TypeError, "must hold real numbers and texts"),
         ({"f0": np.inf}, 0, ValueError, "finite numbers"),
         ({"new": np.inf}, 0, ValueError, "finite numbers"),
         ({"new": 1.0}, None, ValueError, "must be a label"),
@@ -364,7 +366,7 @@ def test_bad_input_changes_nothing(x: dict[str, Any], y: Any, error: type[Except
     assert pickle.dumps((model.model, model.labels, model.feature_names)) == state
     assert model.predict_proba_one(named(X)[0]) == answer
     with pytest.raises(TypeError, match="must hold real numbers"):
-        model.learn_many(pandas.DataFrame([{"f0": "red"}]), pandas.Series([0]))
+        model.learn_many(pandas.DataFrame([{"f0": ["red"]}]), pandas.Series([0]))
     with pytest.raises(ValueError, match="one label per row"):
         model.learn_many(pandas.DataFrame([{"new": 1.0}]), pandas.Series([0, 1]))
 
@@ -439,3 +441,45 @@ def test_a_model_that_was_widened_and_met_a_new_label_is_saved() -> None:
     for one in (model, again):
         one.learn_one({"f0": 1.0, "later": 2.0}, 3)
     assert again.predict_proba_one({"f1": 1.0}) == model.predict_proba_one({"f1": 1.0})
+
+
+def penguins(n: int = 300) -> tuple[list[dict[str, Any]], list[str]]:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"island": rng.choice(["Dream", "Biscoe", "Torgersen"]).item(), "mass": rng.normal(4000, 500)} for _ in range(n)
+    ]
+    return rows, ["Adelie" if (row["island"] == "Dream") == (row["mass"] > 4000) else "Gentoo" for row in rows]
+
+
+def test_texts_are_names_of_the_value_one() -> None:
+    rows, labels = penguins()
+    texts, numbers = small(), small()
+    right = 0
+    for x, label in zip(rows, labels, strict=True):
+        own = {f"island={x['island']}": 1.0, "mass": x["mass"]}
+        if texts.labels:
+            assert texts.predict_proba_one(x) == numbers.predict_proba_one(own)
+            right += texts.predict_one(x) == label
+        texts.learn_one(x, label)
+        numbers.learn_one(own, label)
+    assert right > 150
+    table = pandas.DataFrame(rows)
+    assert texts.predict_many(table).tolist() == [texts.predict_one(x) for x in rows]
+    np.testing.assert_array_equal(
+        texts.predict_proba_many(table).to_numpy(), [list(texts.predict_proba_one(x).values()) for x in rows]
+    )
+    many = small()
+    many.learn_many(table, pandas.Series(labels))
+    assert dumps(many) == dumps(texts)
+    assert loads(dumps(texts)).predict_proba_one(rows[0]) == texts.predict_proba_one(rows[0])
+
+
+def test_texts_are_kept_in_constant_memory_and_missing_ones_are_known() -> None:
+    model = small(classes=(0, 1))
+    for t in range(200):
+        model.learn_one({"id": f"no. {t}", "size": float(t)}, t % 2)
+    model.learn_one({"id": None, "size": 1.0}, 0)
+    names = model.feature_names
+    assert sum(str(name).startswith("id=") for name in names) == 65  # and one for what is missing
+    assert sum(str(name).startswith("id#") for name in names) == 16
+    assert "id=" in names

@@ -38,7 +38,9 @@ COMMANDS = ("run", "predict", "inspect", "merge", "datasets", "reproduce", "benc
 @pytest.fixture
 def model(cli: Cli, csv_file: Path, tmp_path: Path) -> Path:
     path = tmp_path / "model"
-    assert cli("run", csv_file, "--n-members", 30, "--weighter", "gamma_rate", "-o", path).code == 0
+    assert (
+        cli("run", csv_file, "--members", "mixed", "--n-members", 30, "--weighter", "gamma_rate", "-o", path).code == 0
+    )
     return path
 
 
@@ -110,7 +112,7 @@ def test_wrong_names_are_usage_errors_with_a_suggestion(cli: Cli, arguments: lis
         (["run", "-", "--max-features", "many"], "--max-features"),
         (["run", "-", "--model", "ozaboost", "--weighter", "voting"], "Leave it out with --model ozaboost"),
         (["run", "-", "--forgetting", "2"], "--forgetting must be in (0, 1], got 2.0. See bayesvote run --help."),
-        (["run", "-", "--weighter", "gamma_shape"], "Use --loss logistic."),
+        (["run", "-", "--weighter", "gamma_shape", "--loss", "ramp"], "Use --loss logistic."),
         (["run", "-", "--model", "osboost", "--members", "fern"], "member must be one of"),
         (["run", "-", "--classes", "1,x", "--target", "age"], "--classes"),
         (["inspect", "nowhere"], "nowhere"),
@@ -176,7 +178,10 @@ def test_predict_finds_columns_by_name(cli: Cli, model: Path, tmp_path: Path) ->
     shuffled.write_text("age,depth,width,heigth\n1,2,3,4\n")
     refused = cli("predict", model, shuffled)
     assert refused.code == 1
-    assert "must have the column 'height' of the model. Did you mean 'heigth'?" in refused.err
+    assert (
+        "must have the column 'height' of the model, got age, depth, width, heigth. Did you mean 'heigth'?"
+        in refused.err
+    )
 
 
 def test_predict_by_place_in_every_format(cli: Cli, tmp_path: Path) -> None:

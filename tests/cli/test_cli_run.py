@@ -94,9 +94,11 @@ def test_a_column_of_measurements_is_no_label(cli: Cli, csv_file: Path, tmp_path
     refused = cli("run", write_csv(tmp_path / "numbers.csv", labelled=False))
     assert refused.code == 1
     assert "Is --target the right column?" in refused.err
-    refused = cli("run", csv_file, "--target", "age", "--bad-lines", "skip")
+    assert "Without --target, the label is the last column. It was looked for in 'age'." in refused.err
+    assert "The columns are height, width, depth, age." in refused.err
+    refused = cli("run", csv_file, "--number", "answer", "--target", "age", "--bad-lines", "skip")
     assert refused.code == 1
-    assert "got only bad lines; the first: line 2: column 'answer' must be" in refused.err
+    assert "two labels or more, got no rows" in refused.err
 
 
 def test_one_label_or_none(cli: Cli, csv_file: Path) -> None:
@@ -139,13 +141,14 @@ def test_report(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
     assert "rows.csv" in page.read_text()
 
 
-def test_scaling_is_advised_to_perceptrons_only(cli: Cli, tmp_path: Path) -> None:
+def test_scaling_is_advised_to_perceptrons_that_do_not_scale(cli: Cli, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "rows.csv")
     lines = file.read_text().splitlines()
     scaled = [lines[0]] + ["9000" + line.removeprefix("-") for line in lines[1:]]
     file.write_text("\n".join(scaled))
-    assert "scale them" in cli("run", file, *SMALL).err
-    assert "scale" not in cli("run", file, "--members", "naive_bayes", "--n-members", 5).err
+    assert "scale them" in cli("run", file, "--model", "ozaboost", "--n-members", 5).err
+    assert "scale" not in cli("run", file, *SMALL).err
+    assert "scale" not in cli("run", file, "--model", "ozaboost", "--members", "naive_bayes", "--n-members", 5).err
 
 
 def test_human_result_fits_a_narrow_terminal(cli: Cli, csv_file: Path, tmp_path: Path) -> None:

@@ -11,18 +11,22 @@ import pytest
 from scipy.sparse import csr_array
 
 from bayesvote import (
+    Committees,
     Ensemble,
     EstimatorBank,
     FernBank,
     Frozen,
     LinearBank,
+    LogisticBank,
     NaiveBayesBank,
     PerceptronBank,
+    Scaled,
     TreeBank,
     Union,
     pretrain,
 )
 from bayesvote._checks import Array, Labels
+from bayesvote._input import as_rows
 from bayesvote.members import BANKS, Bank
 from bayesvote.persistence import dumps, loads
 from contracts.toy_bank import CentroidBank
@@ -58,10 +62,14 @@ SAMPLES: dict[str, Callable[[int], Bank[Any]]] = {
     "averaged": lambda _: PerceptronBank(4, max_features=None, averaged=True),
     "linear": lambda _: LinearBank(4, max_features=0.5),
     "linear_squared": lambda _: LinearBank(4, rule="passive_aggressive_squared"),
+    "logistic": lambda _: LogisticBank(3, precision=(0.1, 10.0)),
+    "logistic_of_few": lambda _: LogisticBank(2, max_features=4),
     "naive_bayes": lambda _: NaiveBayesBank(4),
+    "committees": lambda _: Committees(NaiveBayesBank(4), [3, 1]),
     "fern": lambda _: FernBank(4, depth=3, warmup=64),
     "tree": lambda _: TreeBank(3, recent=[(16, 2, 8)], refined=[1.0, 10.0], rows_kept=32, max_nodes=25),
     "frozen": frozen,
+    "scaled": lambda _: Scaled(PerceptronBank(4)),
     "union": lambda k: Union([PerceptronBank(2), Union([NaiveBayesBank(2)]), frozen(k)]),
     "estimators": fitted,
     "toy": lambda _: CentroidBank(4),
@@ -100,7 +108,9 @@ def test_shapes_and_attributes(name: str, n_classes: int) -> None:
     assert bank.scores(X).shape == bank.scores_then_learn(X, y, w).shape == expected
     assert bank.scores(X[:0]).shape == (0, *expected[1:])
     assert len(bank.member_names()) == bank.n_members
-    assert sum(part.n_members for part in bank.parts) in (0, bank.n_members)
+    together = sum(part.n_members for part in bank.parts)
+    assert together in (0, bank.n_members) or name == "committees"
+    assert all(part.guard is bank.guard for part in bank.parts)
 
 
 @every
@@ -204,6 +214,15 @@ def test_widening_keeps_what_was_learned_or_is_refused(name: str) -> None:
 
 
 @every
+def test_one_feature_becomes_many(name: str) -> None:
+    X, y, w = rows(2, missing=0)
+    bank = SAMPLES[name](2)
+    if bank.shape is None and name not in ("estimators", "frozen", "union", "logistic_of_few"):
+        bank.start(1, rng=1).scores_then_learn(X[:, 2:3], y, w)
+        bank.widen(4, rng=0).scores_then_learn(X[:, 2:6], y, w)
+
+
+@every
 @pytest.mark.parametrize("widths", [(D + 1, D + 2), (D + 5,), (2 * D + 1,)], ids=str)
 def test_widened_banks_come_back(name: str, widths: tuple[int, ...]) -> None:
     X, y, w = rows(2, missing=0)
@@ -227,3 +246,38 @@ def test_a_bank_that_was_not_started_says_so(name: str) -> None:
                 call()
     with pytest.raises(ValueError, match="n_features must be"):
         bank.start(0)
+
+
+@every
+@both
+def test_attributions_add_up_or_nothing_is_told(name: str, n_classes: int) -> None:
+    X, y, w = rows(n_classes)
+    bank = SAMPLES[name](n_classes).start(D, n_classes, rng=0)
+    bank.scores_then_learn(X, y, w)
+    checked, rng = as_rows("test", X), np.random.default_rng(1)
+    scores = bank.score(checked)
+    coefficients = np.where(np.isnan(scores), 0.0, rng.normal(size=scores.shape))
+    found = bank.attributions(checked, coefficients, rng.random(scores.shape[:2]))
+    assert found.parts.shape == found.looked.shape == X.shape
+    if found.looked.any():
+        total = np.nansum((coefficients * scores).reshape(N, -1), axis=1)
+        np.testing.assert_allclose(found.parts.sum(axis=1) + found.start, total, rtol=1e-6, atol=1e-5)
+    else:
+        assert not found.parts.any()
+        assert not found.start.any()
+    kept = bank.kept_rows()
+    assert kept is None or kept.shape[1] == D
+
+
+@every
+@both
+def test_a_frozen_state_scores_as_before_and_is_sound(name: str, n_classes: int) -> None:
+    X, y, w = rows(n_classes)
+    bank = SAMPLES[name](n_classes).start(D, n_classes, rng=1)
+    bank.scores_then_learn(X, y, w)
+    expected = bank.scores(X)
+    shape = bank.shape
+    assert shape is not None
+    bank.install(bank.frozen_state(), shape)
+    np.testing.assert_array_equal(bank.scores(X), expected)
+    bank.check_state(bank.state)

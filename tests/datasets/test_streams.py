@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesvote._checks import Array
-from bayesvote.datasets import Chunk, Stream, stream, stream_unlabelled, streams, survey
+from bayesvote.datasets import Chunk, Stream, _sources, stream, stream_unlabelled, survey
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -36,7 +36,7 @@ PETS = ["cat", "dog", "cat", "fish", "cat"]
 
 
 def dense(chunk: Chunk) -> Array:
-    return chunk.X if isinstance(chunk.X, np.ndarray) else chunk.X.toarray()
+    return np.asarray(chunk.X if isinstance(chunk.X, np.ndarray) else chunk.X.toarray())
 
 
 def gather(rows: Stream) -> tuple[Array, list[object], list[int]]:
@@ -96,8 +96,8 @@ def test_parquet_faults(tmp_path: Path) -> None:
     rows = stream(path, bad_lines="skip")
     assert gather(rows)[1:] == ([1], [1])
     assert rows.skipped == 2
-    pa.parquet.write_table(pa.table({"a": ["x"], "y": [1]}), path)
-    with pytest.raises(ValueError, match=r"column 'a' of .* must hold numbers, got string"):
+    pa.parquet.write_table(pa.table({"a": [[1, 2]], "y": [1]}), path)
+    with pytest.raises(ValueError, match=r"column 'a' of .* must hold numbers, texts, .*, got list"):
         stream(path)
     path.write_bytes(b"PAR1 and then nothing")
     with pytest.raises(ValueError, match="must be a whole file"):
@@ -105,7 +105,7 @@ def test_parquet_faults(tmp_path: Path) -> None:
 
 
 numbers = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(-1e100, 1e100).map(repr),
     st.floats(-1e6, 1e6).map(lambda v: f"{v:.6f}"),
     st.from_regex(r"[+-]?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2})?", fullmatch=True),
 )
@@ -228,8 +228,8 @@ def test_csv_details(tmp_path: Path) -> None:
     # A quote that never ends must not swallow the file into memory.
     long = b"a,y\n" + b'"1,1\n' + b"1,1\n" * 100_000
     rows = stream(save(tmp_path, "x.csv", long), bad_lines="skip")
-    assert len(gather(rows)[1]) > 60_000
-    assert "field larger than field limit" in rows.reports[0]
+    assert len(gather(rows)[1]) == 100_000
+    assert "must close the quote" in rows.reports[0]
 
 
 @pytest.mark.parametrize("packing", [name for name in COMPRESS if name])
@@ -290,7 +290,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
 def test_missing_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pa.parquet.write_table(pa.table({"a": [1.0], "y": [1]}), tmp_path / "x.parquet")
     zst = save(tmp_path, "x.csv.zst", COMPRESS[".zst"](CSV))
-    monkeypatch.setattr(streams, "find_spec", lambda _: None)
+    monkeypatch.setattr(_sources, "find_spec", lambda _: None)
     with pytest.raises(ImportError, match=r"pip install 'bayesvote\[parquet\]'"):
         stream(tmp_path / "x.parquet")
     with pytest.raises(ImportError, match=r"pip install 'bayesvote\[zstd\]'"):

@@ -57,7 +57,7 @@ def test_weights_are_a_table(weighter: str, columns: list[str], monkeypatch: pyt
     pytest.importorskip("pandas")
     X, y = data()
     loss = "ramp" if weighter == "joint_gaussian" else "logistic"
-    model = BayesianEnsembleClassifier(n_members=6, weighter=weighter, loss=loss, random_state=0).fit(X, y)
+    model = BayesianEnsembleClassifier("mixed", 6, weighter=weighter, loss=loss, random_state=0).fit(X, y)
     table = model.weights_
     assert list(table.columns) == columns
     assert table["kind"].tolist() == ["Perceptron"] * 2 + ["NaiveBayes"] * 2 + ["Fern"] * 2
@@ -106,7 +106,7 @@ def test_abstention_masks_uncertain_rows() -> None:
 
 def test_contributions_add_up_to_the_lead() -> None:
     X, y = data()
-    model = BayesianEnsembleClassifier(random_state=0).fit(X, y)
+    model = BayesianEnsembleClassifier(weighter="joint_gaussian", random_state=0).fit(X, y)
     np.testing.assert_allclose(model.contributions(X).sum(axis=1), np.abs(model.decision_function(X)), atol=1e-12)
 
 
@@ -185,9 +185,13 @@ def test_names(members: str, weighter: str) -> None:
 
 def test_max_features() -> None:
     X, y = data()
-    model: Any = BayesianEnsembleClassifier(n_members=6, max_features=2, random_state=0).fit(X, y)
+    model: Any = BayesianEnsembleClassifier("mixed", 6, max_features=2, random_state=0).fit(X, y)
     perceptrons, naive_bayes, _ = model.model_.bank.banks
-    assert perceptrons.state.features.shape == naive_bayes.state.features.shape == (2, 2)
+    assert perceptrons.bank.state.features.shape == naive_bayes.state.features.shape == (2, 2)
+    model = BayesianEnsembleClassifier(max_features=2, random_state=0).fit(X, y)  # of the committees' members, too
+    _, passive, alone, committee, _ = model.model_.bank.banks
+    assert [bank.bank.state.features.shape for bank in (passive, committee)] == [(3, 2), (40, 2)]
+    assert alone.state.features.shape == (1, 2)
 
 
 def test_a_loss_of_the_users_own() -> None:
@@ -205,10 +209,11 @@ def test_a_loss_of_the_users_own() -> None:
         ({"weighter": "gama_rate"}, "Did you mean 'gamma_rate'"),
         ({"weighter": GammaRate}, "weighter must be a name or a weighter"),
         ({"loss": "rampe"}, "Did you mean 'ramp'"),
-        ({"weighter": "gamma_shape"}, "Use loss='logistic'"),
+        ({"weighter": "gamma_shape", "loss": "ramp"}, "Use loss='logistic'"),
         ({"weighter": Voting(), "forgetting": 0.9}, "Give it to the weighter itself"),
         ({"weighter": JointGaussian(), "forgetting": 0.9}, "Give it to the weighter itself"),
         ({"weighter": "sgd", "forgetting": 0.9}, "forgetting must be 1 unless"),
+        ({"forgetting": 0.9}, "follow changes by themselves"),
         ({"forgetting": 1.5}, "forgetting must be in"),
         ({"members": "fern", "max_features": 0.5}, "choose their features themselves"),
         ({"members": PerceptronBank(), "max_features": 0.5}, "unless the members are named"),
@@ -222,3 +227,16 @@ def test_wrong_parameters_are_told(options: dict[str, Any], told: str) -> None:
     with pytest.raises((ValueError, TypeError), match=told):
         model.fit(X, y)
     assert not hasattr(model, "classes_")
+
+
+def test_drift_is_believed_after_a_change_and_not_long_after_it() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    y = ((X[:, 0] > 0) ^ (np.arange(1500) >= 1000)).astype(int)
+    model, seen = BayesianEnsembleClassifier(random_state=0), []
+    for part in (slice(0, 1000), slice(1000, 1060)):
+        seen.append(model.partial_fit(X[part], y[part], classes=[0, 1]).drift_)
+    assert 0 <= seen[0] < 0.7 < seen[1] <= 1
+    assert BayesianEnsembleClassifier(weighter="joint_logistic", n_members=20).fit(X, y).drift_ == 0
+    with pytest.raises(AttributeError, match="only joint posteriors"):
+        _ = BayesianEnsembleClassifier("perceptron", 3, weighter="gamma_rate").fit(X, y).drift_

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
+from bayesvote import persistence
 from bayesvote._checks import Array
 from bayesvote.boosting import OGBoost, OSBoost
 from bayesvote.ensemble import Ensemble
@@ -35,6 +36,8 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": ORDER,
     "check_sample_weight_equivalence_on_sparse_data": ORDER,
 }
+# Fifty noisy rows that overlap, with weights of 1000 and 0.0001: one pass is too short for a Perceptron to give in.
+ONE_PASS = {"check_class_weight_classifiers": "A Perceptron goes over the rows once, and only its mistakes move it."}
 CLASSIFIERS: list[Online] = [
     BayesianEnsembleClassifier(random_state=0),
     BayesianEnsembleClassifier("naive_bayes", 20, weighter="gamma_rate", calibrated=True, random_state=0),
@@ -57,9 +60,11 @@ def many_classes() -> tuple[Array, NDArray[np.intp]]:
 
 @pytest.mark.parametrize("classifier", [BayesianEnsembleClassifier(), *CLASSIFIERS], ids=str)
 def test_scikit_learns_own_checks(classifier: Online) -> None:
-    found = check_estimator(classifier, expected_failed_checks=EXPECTED, on_skip=None)
+    without_perceptrons = getattr(classifier, "members", "") in ("adaptive", "naive_bayes")
+    expected = EXPECTED if without_perceptrons else EXPECTED | ONE_PASS
+    found = check_estimator(classifier, expected_failed_checks=expected, on_skip=None)
     by_status = {status: {c["check_name"] for c in found if c["status"] == status} for status in ("xfail", "skipped")}
-    assert by_status["xfail"] == set(EXPECTED)
+    assert by_status["xfail"] == set(expected)
     assert by_status["skipped"] <= {"check_array_api_input"}
 
 
@@ -93,7 +98,8 @@ def test_chunks_of_any_size_give_the_same(classifier: Online) -> None:
 def test_the_classifier_is_the_ensemble_and_the_booster() -> None:
     X, y = many_classes()
     labels = y // 10
-    model = BayesianEnsembleClassifier("perceptron", 10, weighter="gamma_rate", random_state=7).fit(X[:500], y[:500])
+    model = BayesianEnsembleClassifier("perceptron", 10, weighter="gamma_rate", scale=False, random_state=7)
+    model.fit(X[:500], y[:500])
     plain = Ensemble(PerceptronBank(10), GammaRate()).start(64, 10, rng=7)
     plain.decide_then_learn(X[:500], labels[:500])
     np.testing.assert_array_equal(model.predict(X), 10 * decided(plain.decide(X)))
@@ -242,3 +248,18 @@ def test_weights_that_a_member_cannot_take_are_refused_before_any_row_is_learned
     with pytest.raises(ValueError, match="sample_weight must be 0 or 1"):
         model.partial_fit(X[50:], y[50:], sample_weight=np.full(len(y) - 50, 0.5))
     np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_labels_that_differ_by_a_trailing_nul_stay_two() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = ["x", "x\0"] * 30
+    model = BayesianEnsembleClassifier("perceptron", 3, random_state=0).fit(X, y)
+    assert model.classes_.tolist() == ["x", "x\0"]
+    again = persistence.loads(persistence.dumps(model))
+    assert again.classes_.tolist() == ["x", "x\0"]
+    assert set(again.predict(X).tolist()) <= {"x", "x\0"}
+    first = BayesianEnsembleClassifier("perceptron", 3).partial_fit(X[:2], y[:2], classes=["x\0", "x", "z"])
+    assert first.classes_.tolist() == ["x", "x\0", "z"]
+    other = BayesianEnsembleClassifier("perceptron", 3).partial_fit(X[:2], ["x", "z"], classes=["x", "z"])
+    with pytest.raises(ValueError, match=r"must hold the classes \['x', 'z'\] only, got 'x\\x00'"):
+        other.partial_fit(X[:1], ["x\0"])

@@ -12,7 +12,7 @@ from bayesvote.datasets.loading import scale
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier, OGBoostClassifier
 from bayesvote.estimators._calibration import Calibration
-from bayesvote.members import PerceptronBank, pretrain
+from bayesvote.members import PerceptronBank, Scaled, pretrain
 from bayesvote.model import (
     agreeing,
     decided,
@@ -124,7 +124,10 @@ def test_merged_classifiers_merge_their_calibrations() -> None:
     data = load_dataset("heart")
     X, y = np.asarray(scale(data.X)), data.y
     bank = pretrain(PerceptronBank(9).start(13, rng=0), X[:50], y[:50])
-    first, second = (BayesianEnsembleClassifier(bank, calibrated=True).fit(X[at], y[at]) for at in (HALF, REST))
+    first, second = (
+        BayesianEnsembleClassifier(bank, weighter="joint_gaussian", calibrated=True).fit(X[at], y[at])
+        for at in (HALF, REST)
+    )
     expected = first.calibration_.merged(second.calibration_)
     assert not np.array_equal(expected.mean, first.calibration_.mean)
     np.testing.assert_array_equal(first.merge(second).calibration_.mean, expected.mean)
@@ -143,9 +146,11 @@ def test_calibration_forgets() -> None:
 def test_the_classifier_calibrates_by_what_it_said_before_the_label_was_known() -> None:
     data = load_dataset("heart")
     X = np.asarray(scale(data.X))
-    model = BayesianEnsembleClassifier("perceptron", 9, forgetting=0.99, calibrated=True, random_state=3)
+    model = BayesianEnsembleClassifier(
+        "perceptron", 9, weighter="joint_gaussian", forgetting=0.99, calibrated=True, random_state=3
+    )
     model.fit(X, data.y)
-    plain = Ensemble(PerceptronBank(9), JointGaussian(forgetting=0.99)).start(13, rng=3)
+    plain = Ensemble(Scaled(PerceptronBank(9)), JointGaussian(forgetting=0.99)).start(13, rng=3)
     said = plain.decide_then_learn(X, data.y)
     expected = Calibration.start()
     expected.learn(from_losses(said), said, data.y, np.ones(len(data.y)), 0.99)
@@ -181,9 +186,9 @@ def brier(model: BayesianEnsembleClassifier | OGBoostClassifier, name: str) -> f
 @pytest.mark.parametrize(("name", "bound"), [("heart", 0.135), ("breast-cancer", 0.032), ("diabetes", 0.175)])
 def test_brier_scores(name: str, bound: float) -> None:
     assert brier(BayesianEnsembleClassifier(random_state=0), name) < bound
-    assert brier(BayesianEnsembleClassifier(calibrated=True, random_state=0), name) < bound
-    assert brier(OGBoostClassifier(calibrated=True, random_state=0), name) < brier(
-        OGBoostClassifier(random_state=0), name
+    assert brier(BayesianEnsembleClassifier(calibrated=False, random_state=0), name) < bound
+    assert brier(OGBoostClassifier(random_state=0), name) < brier(
+        OGBoostClassifier(calibrated=False, random_state=0), name
     )
 
 

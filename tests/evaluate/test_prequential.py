@@ -218,7 +218,10 @@ def test_classifiers_of_this_library(delay: int, calibrated: bool) -> None:
     y = NAMES[indices]
     metrics: Any = import_module("sklearn.metrics")
     for configured in (
-        BayesianEnsembleClassifier(n_members=10, forgetting=0.99, calibrated=calibrated, random_state=0),
+        BayesianEnsembleClassifier(n_members=10, calibrated=calibrated, random_state=0),
+        BayesianEnsembleClassifier(
+            "mixed", 10, weighter="joint_gaussian", forgetting=0.99, calibrated=calibrated, random_state=0
+        ),
         OGBoostClassifier(n_members=5, calibrated=calibrated, random_state=0),
     ):
         # Row by row of a classifier that is ready but has learned nothing: a first row of weight 0 makes it so.

@@ -143,3 +143,55 @@ def test_nothing_yet() -> None:
     assert len(tally.curve.rows) == 0
     with pytest.raises(ValueError, match="window must be an integer of at least 1, got 0"):
         Tally(window=0)
+
+
+@given(kind=st.sampled_from(list(KINDS)), n=st.integers(1, 300), size=st.integers(1, 100))
+def test_probabilities_in_chunks(kind: str, n: int, size: int) -> None:
+    y, said = drawn(kind, n, n)
+    rng = np.random.default_rng(n)
+    largest, of_truth = rng.random(n), rng.random(n) * (rng.random(n) < 0.9)
+    largest[::5] = of_truth[::5] = np.nan
+    whole, parts = Tally(), Tally()
+    wrong = whole.add(y, said, largest=largest, of_truth=of_truth)
+    for first in range(0, n, size):
+        at = slice(first, first + size)
+        parts.add(y[at], said[at], largest=largest[at], of_truth=of_truth[at])
+    assert parts.to_json() | {"points": 0} == whole.to_json() | {"points": 0}
+    known = ~np.isnan(of_truth)
+    expected = -np.log(np.maximum(of_truth[known], 1e-9)).mean() if known.any() else np.nan
+    assert whole.log_loss == pytest.approx(expected, nan_ok=True)
+    found = whole.calibration
+    assert found.rows.sum() == known.sum()
+    for p, right, rows in zip(*found, strict=True):
+        low = np.floor(p * 20) / 20
+        own = known & (largest >= low) & (largest < low + 0.05)
+        assert (own.sum(), largest[own].mean(), (~wrong[own]).mean()) == pytest.approx((rows, p, right))
+
+
+def test_a_sure_decision_is_in_the_last_bin() -> None:
+    tally = Tally()
+    tally.add(["a", "b"], ["a", "a"], largest=np.array([1.0, 1.0]), of_truth=np.array([1.0, 0.0]))
+    assert [values.tolist() for values in tally.calibration] == [[1.0], [0.5], [2]]
+    assert tally.log_loss == pytest.approx(-np.log(1e-9) / 2)
+
+
+def test_labels_and_the_majority_beside_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    y, said = rng.choice(["a", "b", "c"], 200, p=[0.6, 0.3, 0.1]), rng.choice(["a", "b", "d"], 200)
+    tally = Tally()
+    tally.add(y, said)
+    names = ["a", "b", "c", "d"]
+    precision, recall, f1, rows = metrics.precision_recall_fscore_support(y, said, labels=names, zero_division=np.nan)
+    for k, one in enumerate(tally.by_label):
+        assert (one.label, one.rows, one.predicted) == (names[k], rows[k], np.sum(said == names[k]))
+        assert one[3:5] == pytest.approx((precision[k], recall[k]), nan_ok=True)
+        assert one.f1 == pytest.approx(f1[k], nan_ok=True)
+    assert tally.majority == "a"
+    assert tally.majority_error == pytest.approx(np.mean(y != "a"))
+
+
+def test_tallies_of_older_checkpoints_load() -> None:
+    tally = Tally()
+    tally.add(["a", "b"], ["a", "a"])
+    old = {name: value for name, value in tally.to_json().items() if name not in ("bins", "logs", "logged")}
+    assert Tally.from_json(old).to_json() == tally.to_json()

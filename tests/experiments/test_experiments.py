@@ -63,19 +63,19 @@ def test_published_figures_stand_beside_a_method_and_a_set(name: str) -> None:
 @pytest.mark.parametrize("kind", [Experiment, Table, Figure])
 def test_what_an_experiment_must_fill_in_cannot_be_forgotten(kind: Any) -> None:
     with pytest.raises(TypeError, match=r"abstract methods? .*run.*settings"):
-        kind(name="table7", title="", members=(), sets=())
+        kind(name="table8", title="", members=(), sets=())
 
 
 def module_of_the_page() -> ModuleType:
-    (source,) = re.findall(r"```python\n(\"\"\"Table 7.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    module = ModuleType("table7")
+    (source,) = re.findall(r"```python\n(\"\"\"Table 8.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    module = ModuleType("table8")
     exec(compile(source, str(PAGE), "exec"), module.__dict__)
     return module
 
 
 @pytest.fixture
 def new_table(monkeypatch: pytest.MonkeyPatch) -> Table:
-    table: Table = module_of_the_page().TABLE7
+    table: Table = module_of_the_page().TABLE8
     monkeypatch.setitem(EXPERIMENTS, table.name, table)  # the one line
     return table
 
@@ -85,10 +85,10 @@ def test_the_table_of_the_page_is_run_and_shown(
 ) -> None:
     test_facts(new_table.name)
     page = tmp_path / "page.md"
-    ask = ["reproduce", "table7", "--trials", "2", "--folder", str(tmp_path)]
+    ask = ["reproduce", "table8", "--trials", "2", "--folder", str(tmp_path)]
     assert main([*ask, "--jobs", "2", "--report", str(page)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Table 7. What forgetting costs where nothing changes: averaged perceptron" in shown
+    assert "Table 8. What forgetting costs where nothing changes: averaged perceptron" in shown
     assert "paper" not in shown  # nothing is published of it
     path = tmp_path / "results.jsonl"
     results, before = read(path), path.read_bytes()
@@ -98,7 +98,7 @@ def test_the_table_of_the_page_is_run_and_shown(
     assert path.read_bytes() == before  # all of it was there
     said = json.loads(capsys.readouterr().out)
     assert [table["members"] for table in said["tables"]] == list(new_table.members)
-    table, _ = next(one for one in paper_report(path).sections if one.title.startswith("Table 7. What")).blocks
+    table, _ = next(one for one in paper_report(path).sections if one.title.startswith("Table 8. What")).blocks
     assert isinstance(table, ReportTable)
     heart = table.cells[0]
     errors = [
@@ -112,9 +112,9 @@ def test_the_table_of_the_page_is_run_and_shown(
 
 
 def test_results_of_an_experiment_that_is_gone_are_left_out(new_table: Table, tmp_path: Path) -> None:
-    path = reproduce(["table7", "figure3"], tmp_path, trials=1, datasets=["heart"], jobs=1)
+    path = reproduce(["table8", "figure3"], tmp_path, trials=1, datasets=["heart"], jobs=1)
     del EXPERIMENTS[new_table.name]
-    assert not [one for one in paper_report(path).sections if "Table 7" in one.title]
+    assert not [one for one in paper_report(path).sections if "Table 8" in one.title]
     reproduce(["figure3"], tmp_path, trials=1, datasets=["heart"], jobs=1)
     assert {line["experiment"] for line in read(path)} == {"figure3"}
     EXPERIMENTS[new_table.name] = new_table  # for monkeypatch to take away

@@ -116,7 +116,7 @@ def test_results_of_other_settings_are_run_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"experiments": ["table7"]}, "experiments must be one of"),
+        ({"experiments": ["table9"]}, "experiments must be one of"),
         ({"datasets": ["harte"]}, "datasets must be one of"),
         ({"trials": 0}, "trials must be"),
         ({"jobs": 0}, "jobs must be"),

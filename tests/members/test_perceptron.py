@@ -226,7 +226,7 @@ def test_broken_sparse_matrices_are_refused() -> None:
     bank = PerceptronBank(n_members=3).start(4, rng=0)
     outside = csr_array(GOOD)
     outside.indices[3] = 9
-    with pytest.raises(ValueError, match="column outside"):
+    with pytest.raises(ValueError, match="outside 0 to"):
         bank.scores(outside)
     backwards = csr_array(GOOD)
     backwards.indptr[1] = -4

@@ -405,3 +405,15 @@ def test_seed_decides() -> None:
 def test_names() -> None:
     names = TreeBank(2, [(64, 1, 16)], [10.0]).member_names()
     assert names == ["Tree", "Tree", "Tree of 64 rows", "Refined(10)"]
+
+
+def test_frozen_trees_keep_no_rows_and_no_candidates() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5))
+    bank = TreeBank(n_trees=4, recent=[(256, 2, 64)], refined=[10.0], rows_kept=512).start(5, rng=0)
+    bank.scores_then_learn(X, X[:, 0] * X[:, 1] > 0)
+    state = bank.frozen_state()
+    assert len(state.rows) == len(state.labels) == len(state.weights) == len(state.slot_nodes) == state.seen[0] == 0
+    assert state.rows.shape[1] == 5
+    assert not state.growth_begun.any()
+    np.testing.assert_array_equal(state.thresholds, bank.state.thresholds if bank.state else 0)

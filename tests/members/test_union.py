@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from bayesvote._checks import Array
 from bayesvote.members.ferns import FernBank
 from bayesvote.members.foreign import EstimatorBank
+from bayesvote.members.mixtures import mixed
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank
-from bayesvote.members.union import Union, mixed
+from bayesvote.members.union import Union
 
 
 def stream(seed: int, n: int = 120, n_classes: int = 2) -> tuple[Array, Any, Array]:

@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
+import pytest
 
 from bayesvote import (
     Ensemble,
@@ -149,3 +150,13 @@ def within(given: Any, saved: Any) -> bool:
     if isinstance(given, list) and isinstance(saved, list):
         return len(given) == len(saved) and all(map(within, given, saved))
     return bool(given == saved)
+
+
+@pytest.mark.parametrize("wrong", ["sometimes", 3, {"no such label": 2.0}, {0: -1.0}])
+def test_class_weights_of_a_file_are_checked(wrong: Any) -> None:
+    X, y = rows(50)
+    model = BayesianEnsembleClassifier("perceptron", 3, random_state=0).fit(X, y)
+    model.class_weight = wrong
+    data = dumps(model)
+    with pytest.raises(ModelFileError):
+        loads(data)

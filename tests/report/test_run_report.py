@@ -7,7 +7,7 @@ import pytest
 
 from bayesvote import BayesianEnsembleClassifier, __version__, load_dataset
 from bayesvote._versions import versions
-from bayesvote.estimators import bayesian
+from bayesvote.estimators import _explain
 from bayesvote.evaluate import Tally
 from bayesvote.report import Charts, Facts, Report, Table, render, run_report
 
@@ -39,18 +39,20 @@ def test_figures() -> None:
     good, bad = tally(0.1), tally(0.3, squares=False)
     report = run_report("Run", {"good": good, "bad": bad}, None, {"seed": 0})
     table = block(report, "Figures")
-    assert table.header == ["model", "rows", "error", "kappa", "balanced accuracy", "Brier score", "rows/s"]
+    assert table.header == ["model", "rows", "error", "kappa", "balanced accuracy", "Brier score", "log-loss", "rows/s"]
     expected = [good.error, good.kappa, good.balanced_accuracy, good.brier]
-    assert texts(table)[0] == ["good", "5,000", *(f"{value:.4f}" for value in expected), "1,000"]
+    assert texts(table)[0] == ["good", "5,000", *(f"{value:.4f}" for value in expected), "\N{EN DASH}", "1,000"]
     assert texts(table)[1][5] == "\N{EN DASH}"
     assert [[cell.bold for cell in row] for row in table.cells] == [
-        [False, False, True, True, True, False, True],
-        [False, False, False, False, False, False, True],
+        [False, False, True, True, True, False, False, True],
+        [False, False, False, False, False, False, False, True],
+        [False] * 8,
     ]
-    assert report.lead == f"2 models on one stream. The lowest error is {good.error:.4f}, that of good."
+    assert report.lead.startswith(f"2 models on one stream. The lowest error is {good.error:.4f}, that of good. Always")
     assert [section.title for section in report.sections] == [
         "Figures",
         "Error along the stream",
+        "By label",
         "Settings",
         "Versions",
     ]
@@ -71,8 +73,8 @@ def test_curves() -> None:
 @pytest.mark.parametrize("pandas", [True, False])
 def test_weights(pandas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not pandas:
-        monkeypatch.setattr(bayesian, "find_spec", lambda _: None)
-    given = weights(n_members=30)
+        monkeypatch.setattr(_explain, "find_spec", lambda _: None)
+    given = weights(members="mixed", n_members=30)
     assert hasattr(given, "columns") == pandas
     report = run_report("Run", {}, given, {})
     [chart] = block(report, "Weights").charts
@@ -108,7 +110,7 @@ def test_weights_of_two_parameters_and_without_a_posterior() -> None:
 @pytest.mark.parametrize("tallies", [{}, {"none yet": Tally()}, {"a": Tally(), "b": Tally()}])
 def test_before_the_first_row(tallies: dict[str, Tally]) -> None:
     page = render(run_report("Run", tallies, None, {}))
-    assert page.count("No values to draw.") == (2 if tallies else 0)
+    assert page.count("No values to draw.") == (1 if tallies else 0)
     assert "nan" not in page
 
 

@@ -272,8 +272,9 @@ def test_order_dependent_states_refuse_to_merge(weighter: Weighter[Any]) -> None
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ([[0.1, -0.2, 0.3]], "losses must be finite and at least 0, got -0.2"),
-        ([[0.1, np.inf, 0.3]], "losses must be finite and at least 0, got inf"),
+        ([[0.1, -0.2, 0.3]], r"losses must be finite, at least 0 and at most 1e\+200, got -0.2"),
+        ([[0.1, np.inf, 0.3]], r"losses must be finite, at least 0 and at most 1e\+200, got inf"),
+        ([[0.1, 1e300, 0.3]], r"losses must be finite, at least 0 and at most 1e\+200, got 1e\+300"),
         ([[0.1, 0.2]], r"g must have shape \(1, 3\), got \(1, 2\)"),
     ],
 )

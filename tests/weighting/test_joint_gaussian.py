@@ -241,3 +241,35 @@ def test_an_interval_is_found_where_the_deviation_is_lost_beside_the_weight() ->
     low, high = weighter.interval(state._replace(means=means))
     assert np.all(np.isfinite([low, high]))
     assert np.all(low <= high)
+
+
+def test_sums_are_completed_by_the_means_over_rows_that_are_known() -> None:
+    rng = np.random.default_rng(0)
+    margins = rng.uniform(-1, 1, (4000, 1)) * 0.6 + rng.uniform(-0.4, 0.4, (4000, 3))
+    owner = np.repeat([0, 1, 2], [1000, 2000, 1000])  # member i was not asked about the rows of owner i
+    g = np.where(owner[:, None] == np.arange(3), np.nan, (1 - margins) / 2)
+    weighter = JointGaussian(precision=1.0)
+    n_rows = np.array([1000, 2000, 1000])
+    heard = 1 - (n_rows + n_rows[:, None] * (1 - np.eye(3))) / 4000
+    state = weighter.from_sums(weighter.completed(weighter.summed(weighter.sums(3), g, np.ones(4000)), heard))
+    known = margins * (owner[:, None] != np.arange(3))
+    both = (owner[:, None] != np.arange(3)).astype(float)
+    gram, cross = 4000 * (known.T @ known) / (both.T @ both), 4000 * known.sum(axis=0) / both.sum(axis=0)
+    expected = np.linalg.solve(gram + np.eye(3), cross + 1 / 3)
+    np.testing.assert_allclose(weighter.mean(state), expected, rtol=1e-9)
+    weighter.check_state(state)
+    assert weighter.effective_samples(state)[0] == pytest.approx(4000)
+
+
+def test_sums_that_no_margins_have_are_completed_in_part() -> None:
+    weighter = JointGaussian(precision=1e-3)
+    g = np.array(
+        [[0.0, 0.0, np.nan], [0.0, np.nan, 0.0], [np.nan, 0.0, 1.0]] * 50
+    )  # 1 agrees with 2 and 3, 2 not with 3
+    heard = (1 + np.eye(3)) / 3
+    sums = weighter.summed(weighter.sums(3), g, np.ones(150))
+    state = weighter.from_sums(weighter.completed(sums, heard))
+    assert np.isfinite(weighter.mean(state)).all()
+    weighter.check_state(state)
+    whole = np.array([[1.0, 1, 1], [1, 1, -1], [1, -1, 1]])
+    assert np.linalg.eigvalsh(whole)[0] < 0  # what the products would have been

@@ -57,6 +57,16 @@ def plain(
     return np.array(out), means, covariances, evidence
 
 
+def test_the_mode_is_found_where_newton_runs_in_circles() -> None:
+    # The members agree on the wrong label, with weights of which nothing is known: the loss is straight there.
+    G = np.array([[[0.0, 0.0], [1.0, 1.0]]])
+    weighter = JointLogistic(0.01, scale=8.0)
+    _, state = weighter.losses_then_update(weighter.init(2), G, [1])
+    odds, reach = -8.0, 200.0
+    at_mode = brentq(lambda z: z - odds - reach * expit(-z), odds, odds + reach)
+    np.testing.assert_allclose(-state.means[0].sum(), at_mode, rtol=1e-9)
+
+
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("m", [3, 9])
 def test_it_is_the_filter_written_out(k: int, m: int) -> None:
@@ -159,7 +169,7 @@ def test_its_probabilities_are_those_of_the_classifier(n_classes: int) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 4)), np.arange(200) % n_classes
     X[:, 0] += y
-    model = Ensemble(NaiveBayesBank(5), JointLogistic()).start(4, n_classes, rng=0)
+    model = Ensemble(NaiveBayesBank(5), JointLogistic(), JointLogistic.usual_loss).start(4, n_classes, rng=0)
     losses = model.decide_then_learn(X, y)
     shell = BayesianEnsembleClassifier("naive_bayes", 5, weighter="joint_logistic", random_state=0)
     chances = shell.predict_proba_then_learn(X, y, classes=np.arange(n_classes))

@@ -2,7 +2,9 @@
 
 import json
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from copy import deepcopy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -10,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, labels, weights
+from bayesvote._guard import Guard
 from bayesvote._input import as_rows
-from bayesvote._parts import Learned, Part
+from bayesvote._journal import tell
+from bayesvote._parts import Learned, Part, looking
+from bayesvote.adapters._texts import with_indicators
 from bayesvote.adapters._wrapped import parameters_of, wrap
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.model import Model, decided
+from bayesvote.tables import not_numbers
 
 try:
     from river import base
@@ -24,6 +30,7 @@ except ImportError as error:
     ) from error
 
 _REPLAY = 1000  # rows kept for a start with more classes
+_AT_ONCE = 256  # rows of a table, between which others may predict
 
 
 class Layout(NamedTuple):
@@ -61,6 +68,7 @@ class Online(base.MiniBatchClassifier, Part):
 
     complete = True
     estimator: ClassVar[type[OnlineClassifier[Any]]]
+    class_weight: Any
     classes: Sequence[Hashable] | None
     seed: int | None
 
@@ -73,6 +81,7 @@ class Online(base.MiniBatchClassifier, Part):
         wrap(cls, estimator, cls._begin, classes=None, seed=None)
 
     def _begin(self) -> None:
+        self._guard = Guard()
         self._shell: OnlineClassifier[Any] | None = None
         self._columns: dict[Hashable, int] = {}
         self._layout = _NO_LAYOUT
@@ -102,47 +111,82 @@ class Online(base.MiniBatchClassifier, Part):
 
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row, of weight w."""
-        self._learn(x, self._values(x), [y], w)
+        with self._guard.write:
+            self._learn(*self._numbers(x), [y], w)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **_: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far; none before the first row."""
-        if self._shell is None:
-            return {}
-        found = self._probabilities(self._shell, self._losses(self._shell, x, self._values(x)))
-        return dict(zip(self._labels, found[0].tolist(), strict=True))
+        with self._guard.read:
+            if self._shell is None:
+                return {}
+            found = self._probabilities(self._shell, self._losses(self._shell, *self._numbers(x)))
+            return dict(zip(self._labels, found[0].tolist(), strict=True))
 
     def predict_one(self, x: Mapping[Any, Any], **_: Any) -> Any:
         """Return the decision; None before the first row."""
-        if self._shell is None:
-            return None
-        return self.labels[decided(self._losses(self._shell, x, self._values(x)))[0]]
+        with self._guard.read:
+            if self._shell is None:
+                return None
+            return self.labels[decided(self._losses(self._shell, *self._numbers(x)))[0]]
 
     def learn_many(self, X: Any, y: Any, w: float = 1.0) -> None:
-        """Learn the rows of a DataFrame, as if one by one; NaN is a missing value."""
-        if len(X):
-            self._learn(X.columns, self._table(X), y.tolist(), w)
+        """Learn the rows of a DataFrame, as if one by one; NaN is a missing value.
 
+        If that fails, the model is as after the number of rows that the error tells, ``error.rows_learned``.
+        """
+        labels = y.tolist()
+        self._check_labels(labels, len(X), w)
+        if not_numbers(X):
+            rows = X.to_dict("records")
+            self._learn_parts(len(X), 1, lambda t: self._learn(*self._numbers(rows[t.start]), labels[t], w))
+        elif len(X):
+            values = self._table(X)
+            as_rows(type(self).__name__, values)
+            self._learn_parts(len(X), _AT_ONCE, lambda t: self._learn(X.columns, values[t], labels[t], w))
+
+    def _learn_parts(self, n: int, size: int, learn: Callable[[slice], None]) -> None:
+        """Learn so many of n rows at a time, between which others may predict."""
+        first = 0
+        try:
+            for first in range(0, n, size):
+                with self._guard.write:
+                    learn(slice(first, first + size))
+        except BaseException as error:
+            tell(error, type(self).__name__, first + getattr(error, "rows_learned", 0), n)
+            raise
+
+    @looking
     def predict_proba_many(self, X: Any) -> Any:
         """Return a DataFrame of the probabilities of the labels seen so far."""
         pandas = import_module("pandas")
         if self._shell is None:
             return pandas.DataFrame(index=X.index)
-        found = self._probabilities(self._shell, self._losses(self._shell, X.columns, self._table(X)))
+        found = self._probabilities(self._shell, self._losses_of_table(self._shell, X))
         return pandas.DataFrame(found, columns=self.labels, index=X.index)
 
+    @looking
     def predict_many(self, X: Any) -> Any:
         """Return a Series of the decisions."""
         pandas = import_module("pandas")
         if self._shell is None:
             return pandas.Series([None] * len(X), index=X.index, dtype=object)
         names = self.labels
-        losses = self._losses(self._shell, X.columns, self._table(X))
+        losses = self._losses_of_table(self._shell, X)
         return pandas.Series([names[k] for k in decided(losses)], index=X.index)
+
+    def undisturbed(self) -> AbstractContextManager[Any]:
+        """Hold off learning."""
+        return self._guard.read
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.undisturbed():
+            return deepcopy(self.__dict__)
 
     def parameters(self) -> dict[str, Any]:
         """Everything that the constructor takes."""
         return parameters_of(self)
 
+    @looking
     def learned(self) -> Learned | None:
         """The estimator, names and labels, and the rows that a new label would be learned with."""
         if self._shell is None:
@@ -187,22 +231,34 @@ class Online(base.MiniBatchClassifier, Part):
         self._shell, self._columns, self._labels, self._rng = shell, columns, names, rng
         self._recent.extend(zip(rows.todense(), codes.tolist(), w.tolist(), strict=True))
 
-    def _values(self, x: Mapping[Any, Any]) -> Array:
+    def _numbers(self, x: Mapping[Any, Any]) -> tuple[Iterable[Hashable], Array]:
+        """Names and values (1, n) of a row; a text is a name of the value 1."""
+        values = list(x.values())
+        if not any(value is None or isinstance(value, str) for value in values):
+            with suppress(TypeError, ValueError, OverflowError):
+                return x, np.array([values], dtype=np.float64)
+        told = with_indicators(x, self._columns)
         try:
-            return np.array([list(x.values())], dtype=np.float64)  # None becomes NaN
-        except (TypeError, ValueError) as error:
-            raise self._not_numbers("x", x) from error
+            return told, np.array([list(told.values())], dtype=np.float64)  # None becomes NaN
+        except (TypeError, ValueError, OverflowError) as error:
+            raise self._refused("x", x) from error
+
+    def _losses_of_table(self, shell: OnlineClassifier[Any], X: Any) -> Array:
+        if not not_numbers(X):
+            return self._losses(shell, X.columns, self._table(X))
+        found = [self._losses(shell, *self._numbers(x)) for x in X.to_dict("records")]
+        return np.concatenate([np.empty((0, len(self._labels))), *found])
 
     def _table(self, X: Any) -> Array:
         try:
             return np.asarray(X.to_numpy(dtype=np.float64, na_value=np.nan))
         except (TypeError, ValueError) as error:
-            raise self._not_numbers("X", X.dtypes.to_dict()) from error
+            raise self._refused("X", X.dtypes.to_dict()) from error
 
-    def _not_numbers(self, name: str, given: Any) -> TypeError:
+    def _refused(self, name: str, given: Any) -> TypeError:
         return TypeError(
-            f"{type(self).__name__}: {name} must hold real numbers, got {given!r}. "
-            "Encode the others first, for example with river's OneHotEncoder."
+            f"{type(self).__name__}: {name} must hold real numbers and texts, got {given!r}. "
+            "Take the others apart first, dates for example into hours and weekdays."
         )
 
     def _matrix(self, width: int, names: Iterable[Hashable], values: Array) -> Array:
@@ -215,12 +271,12 @@ class Online(base.MiniBatchClassifier, Part):
         return out
 
     def _placed(self, names: Iterable[Hashable]) -> Layout:
-        given = tuple(names)
-        if given != self._layout.names:  # most rows have the names of the one before
+        given, layout = tuple(names), self._layout
+        if given != layout.names:  # most rows have the names of the one before
             known = [place for place, name in enumerate(given) if name in self._columns]
             columns = np.array([self._columns[given[place]] for place in known], dtype=np.intp)
-            self._layout = Layout(given, known, columns)
-        return self._layout
+            layout = self._layout = Layout(given, known, columns)
+        return layout
 
     def _losses(self, shell: OnlineClassifier[Any], names: Iterable[Hashable], values: Array) -> Array:
         X = self._matrix(shell.n_features_in_, names, values)
@@ -232,26 +288,53 @@ class Online(base.MiniBatchClassifier, Part):
     def _learn(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float) -> None:
         layout = self._placed(names)
         new = set(layout.names) - self._columns.keys() if len(layout.known) < len(layout.names) else set()
-        if new or any(label not in self._labels for label in y):
-            self._check(values, y, w)  # before anything changes
-        if new:
-            self._add_features(new)
-        if self._shell is None:
-            self._add_label(y[0])
+        if not new and self._shell is not None and all(label in self._labels for label in y):
+            self._teach(names, values, y, w)
+            return
+        self._check(values, y, w)  # before anything changes
+        before = self._before(new)
         first = 0
-        for t, label in enumerate(y):
-            if label not in self._labels:
-                self._teach(names, values[first:t], y[first:t], w)
-                self._add_label(label)
-                first = t
-        self._teach(names, values[first:], y[first:], w)
+        try:
+            if new:
+                self._add_features(new)
+            if self._shell is None:
+                self._add_label(y[0])
+            for t, label in enumerate(y):
+                if label not in self._labels:
+                    self._teach(names, values[first:t], y[first:t], w)
+                    first = t
+                    before |= {"_labels": self._labels, "_shell": self._shell, "_rng": self._rng}
+                    self._add_label(label)
+            self._teach(names, values[first:], y[first:], w)
+        except BaseException as error:
+            self._go_back(error, before, first, new)
+            tell(error, type(self).__name__, first + getattr(error, "rows_learned", 0), len(y))
+            raise
+
+    def _before(self, new: set[Hashable]) -> dict[str, Any]:
+        """What new names and labels change, but for the names themselves."""
+        widens = self._shell is not None and len(self._columns) + len(new) > self._shell.n_features_in_
+        shell, rng = (deepcopy(self._shell), deepcopy(self._rng)) if widens else (self._shell, self._rng)
+        return {"_shell": shell, "_rng": rng, "_labels": self._labels}
+
+    def _go_back(self, error: BaseException, before: dict[str, Any], first: int, new: set[Hashable]) -> None:
+        """Forget a label, and names, that came with rows that could not be learned."""
+        if getattr(error, "rows_learned", 0) == 0:
+            self.__dict__.update(before)
+            if new and first == 0:
+                self._layout = _NO_LAYOUT
+                for name in new:
+                    self._columns.pop(name, None)
 
     def _check(self, values: Array, y: list[Any], w: float) -> None:
+        as_rows(type(self).__name__, values)
+        self._check_labels(y, len(values), w)
+
+    def _check_labels(self, y: list[Any], n: int, w: float) -> None:
         who = type(self).__name__
-        as_rows(who, values)
-        if len(y) != len(values):
-            raise ValueError(f"{who}: y must have one label per row, {len(values)}, got {len(y)}.")
-        weights(who, w, len(values))
+        if len(y) != n:
+            raise ValueError(f"{who}: y must have one label per row, {n}, got {len(y)}.")
+        weights(who, w, n)
         for label in y:
             if label is None or label != label:
                 raise ValueError(f"{who}: y must be a label, got {label!r}. Leave out rows without one.")
@@ -298,6 +381,17 @@ class Online(base.MiniBatchClassifier, Part):
         given = {name: value for name, value in self.parameters().items() if name not in ("classes", "seed")}
         classes = np.empty(max(2, len(names)), dtype=object)  # with a single label so far, the second is still unknown
         classes[: len(names)] = names
-        shell = self.estimator(**given).start(max(1, len(self._columns)), classes, rng)
-        shell.classes_ = np.arange(len(classes))  # labels are looked up here
+        shell = self.estimator(**given | {"class_weight": self._class_weight(names)})
+        shell.start(max(1, len(self._columns)), classes, rng)
+        # Labels are looked up here, and those of class weights with them.
+        shell.classes_ = np.arange(len(classes))
+        if isinstance(shell.class_weight, dict):
+            shell.class_weight = {names.index(label): weight for label, weight in shell.class_weight.items()}
         return shell
+
+    def _class_weight(self, names: list[Any]) -> Any:
+        """Class weights of the labels that have come so far."""
+        given: Any = self.class_weight
+        if not isinstance(given, Mapping):
+            return given
+        return {label: weight for label, weight in given.items() if self.classes is not None or label in names}

@@ -1,9 +1,10 @@
 """The models as CapyMOA classifiers.
 
-The features and classes are those of the schema. A missing value, NaN, makes the members that use it abstain; a nominal
-feature is taken for the number of its value, so encode one of more than two values first.
+The features and classes are those of the schema. A missing number, NaN, makes the members that use it abstain. A
+nominal feature of more than two values becomes as many features of 0 and 1, all 0 where it is missing.
 """
 
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from bayesvote import estimators
 from bayesvote._checks import Array
-from bayesvote._parts import Learned, Part
+from bayesvote._parts import Learned, Part, looking
 from bayesvote.adapters._wrapped import parameters_of, wrap
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.model import Model, decided
@@ -47,8 +48,8 @@ class Online(Classifier, Part):
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     def __init_subclass__(cls, estimator: type[OnlineClassifier[Any]], **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
         wrap(cls, estimator, cls._begin, "schema", random_seed=1)
+        super().__init_subclass__(**kwargs)  # CapyMOA notes what the constructor is given
 
     def _begin(self) -> None:
         Classifier.__init__(self, self.schema, self.random_seed)
@@ -56,7 +57,8 @@ class Online(Classifier, Part):
         schema, seed = given.pop("schema"), given.pop("random_seed")
         # Models need at least two classes, even if the schema has only one.
         classes = np.arange(max(2, schema.get_num_classes()))
-        self._shell = self.estimator(**given).start(schema.get_num_attributes(), classes, np.random.default_rng(seed))
+        self._sizes = _sizes(schema)
+        self._shell = self.estimator(**given).start(sum(self._sizes), classes, np.random.default_rng(seed))
 
     @property
     def model(self) -> Model[Any]:
@@ -80,6 +82,11 @@ class Online(Classifier, Part):
         """Everything that the constructor takes; of the schema, which a file cannot hold, only the place is saved."""
         return parameters_of(self)
 
+    def undisturbed(self) -> AbstractContextManager[Any]:
+        """Hold off learning."""
+        return self._shell.undisturbed()
+
+    @looking
     def learned(self) -> Learned | None:
         """The estimator."""
         return Learned(parts={"estimator": self._shell})
@@ -92,13 +99,35 @@ class Online(Classifier, Part):
         self._shell = shell
 
     def _learn(self, X: Array, y: Any) -> None:
-        self._shell.advance(*self.model.checked_labelled(X, y, None))
+        self._shell.advance(*self.model.checked_labelled(self._indicated(X), y, None))
 
     def _losses(self, X: Array) -> Array:
-        return np.asarray(self.model.decide(X)[:, : self.schema.get_num_classes()])
+        return np.asarray(self.model.decide(self._indicated(X))[:, : self.schema.get_num_classes()])
 
+    def _indicated(self, X: Array) -> Array:
+        """Rows with 0 and 1 for the values of nominal features."""
+        if max(self._sizes, default=1) == 1:
+            return X
+        out, at = np.zeros((len(X), sum(self._sizes))), 0
+        for values, size in zip(X.T, self._sizes, strict=True):
+            if size == 1:
+                out[:, at] = values
+            else:
+                known = np.flatnonzero(~np.isnan(values))
+                out[known, at + values[known].astype(np.intp)] = 1.0
+            at += size
+        return out
+
+    @looking
     def _probabilities(self, X: Array) -> Array:
         return self._shell.probabilities(self._losses(X))
+
+
+def _sizes(schema: Schema) -> list[int]:
+    """How many features every attribute of a schema becomes."""
+    header = schema.get_moa_header()
+    found = [header.attribute(i) for i in range(header.numAttributes()) if i != header.classIndex()]
+    return [one.numValues() if one.isNominal() and one.numValues() > 2 else 1 for one in found]
 
 
 def batched(learner: Online) -> Classifier:
@@ -139,15 +168,15 @@ class BayesianEnsembleClassifier(Online, estimator=estimators.BayesianEnsembleCl
 
 
 class OzaBoostClassifier(Online, estimator=estimators.OzaBoostClassifier):
-    """Online AdaBoost: schema, the parameters of :class:`bayesvote.OzaBoost`, ``calibrated``, ``random_seed``."""
+    """Online AdaBoost: schema, the parameters of :class:`bayesvote.OzaBoostClassifier`, ``random_seed``."""
 
 
 class OGBoostClassifier(Online, estimator=estimators.OGBoostClassifier):
-    """Online GradientBoost: schema, the parameters of :class:`bayesvote.OGBoost`, ``calibrated``, ``random_seed``."""
+    """Online GradientBoost: schema, the parameters of :class:`bayesvote.OGBoostClassifier`, ``random_seed``."""
 
 
 class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
-    """Online SmoothBoost: schema, the parameters of :class:`bayesvote.OSBoost`, ``calibrated``, ``random_seed``."""
+    """Online SmoothBoost: schema, the parameters of :class:`bayesvote.OSBoostClassifier`, ``random_seed``."""
 
 
 # The classes, by their names in model files.

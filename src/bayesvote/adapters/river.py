@@ -3,6 +3,8 @@
 Rows are dictionaries, so features go by name. A name that a row lacks counts as 0, as in river's linear models and
 its bags of words; a value of None or NaN is missing, and the members that use it abstain. A name that was not known
 before is taken up by the first row that is learned with it, without forgetting anything: it is as if it had been 0.
+A text is a name by itself, "island=Dream", of the value 1; of a name's texts, those after the first 64 share 16 names
+by their hash.
 
 Labels may be anything hashable. The model needs to know how many there are: a third or later label that was not
 known before starts it anew with one more class, and it learns its last 1,000 rows again. Name the labels in
@@ -30,15 +32,15 @@ class BayesianEnsembleClassifier(Online, estimator=estimators.BayesianEnsembleCl
 
 
 class OzaBoostClassifier(Online, estimator=estimators.OzaBoostClassifier):
-    """Online AdaBoost: the parameters of :class:`bayesvote.OzaBoost`, ``calibrated``, ``classes`` and ``seed``."""
+    """Online AdaBoost: the parameters of :class:`bayesvote.OzaBoostClassifier`, ``classes`` and ``seed``."""
 
 
 class OGBoostClassifier(Online, estimator=estimators.OGBoostClassifier):
-    """Online GradientBoost: the parameters of :class:`bayesvote.OGBoost`, ``calibrated``, ``classes`` and ``seed``."""
+    """Online GradientBoost: the parameters of :class:`bayesvote.OGBoostClassifier`, ``classes`` and ``seed``."""
 
 
 class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
-    """Online SmoothBoost: the parameters of :class:`bayesvote.OSBoost`, ``calibrated``, ``classes`` and ``seed``."""
+    """Online SmoothBoost: the parameters of :class:`bayesvote.OSBoostClassifier`, ``classes`` and ``seed``."""
 
 
 # The classes, by their names in model files.

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from bayesvote._checks import Array, Labels, integer, one_of
-from bayesvote._input import Rows, started
-from bayesvote._parts import Arrays, all_finite, padded, renamed, require, within
+from bayesvote._input import LARGEST, Rows, started
+from bayesvote._parts import Arrays, all_finite, looking, padded, renamed, require, within
 from bayesvote._threads import in_background, n_threads
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
 from bayesvote.model import Model
 
-# Rows that the first half of the members passes to the second at a time.
-_BLOCK = 1024
+_MOST = LARGEST * (1 + 1e-9)  # a mean of values
+_BLOCK = 128  # rows that the first half of the members passes to the second at a time
 
 
 @dataclass
@@ -79,11 +79,11 @@ class Booster(Model[BoosterState]):
             clock=np.stack([rng.integers(2**64, size=b, dtype=np.uint64), np.zeros(b, np.uint64)], axis=1),
         )
 
-    def losses(self, rows: Rows) -> Array:
+    def _losses(self, rows: Rows) -> Array:
         """Minus each label's vote, (n, K)."""
-        return self.advance(rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n))
+        return self.step(rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n))
 
-    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+    def step(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Minus each label's vote, (n, K), row t before row t is learned."""
         state = started(self.who, self.state)
         rule = self._rule()._replace(n_members=state.record.shape[2])
@@ -112,6 +112,7 @@ class Booster(Model[BoosterState]):
             order=np.concatenate([old.order, np.tile(np.arange(d, n_features), (b, 1))], axis=1),
         )
 
+    @looking
     def about(self) -> dict[str, Any]:
         """Members, and the rows learned."""
         rows = None if self.state is None else int(self.state.clock[0, 1])
@@ -126,6 +127,9 @@ class Booster(Model[BoosterState]):
     def check_state(self, state: BoosterState) -> None:
         """Refuse what the kernels would take for an index, and negative sums."""
         all_finite(state, but=("pair",))
+        require(within(state.weights, -1e160, 1e160), "weights must be at most 1e160 in size")
+        for name, means in (("overall", state.overall[:, 0]), ("stats", state.stats[:, :, 0])):
+            require(within(means, -_MOST, _MOST), f"means in {name} must be at most {_MOST:g} in size")
         b, d = state.order.shape
         in_order = np.array_equal(np.sort(state.order), np.tile(np.arange(d), (b, 1)))
         require(in_order, f"order must be a permutation of 0 to {d - 1}")
@@ -163,7 +167,7 @@ def _boost(rule: Rule, state: BoosterState, rows: Rows, label: Labels, weight: A
         run(rule._replace(first=first_member), of, x, label[at], weight[at], carry[at], votes[at])
 
     half = rule.n_members // 2 // GROUP * GROUP
-    worth = rows.n >= 2 * _BLOCK and np.any(weight)  # prediction must not write to the state
+    worth = rows.n >= 4 * _BLOCK and np.any(weight)  # prediction must not write to the state
     if not worth or half == 0 or rule.kind > SMOOTH or rule.pool > 1 or n_threads() == 1:
         work(state, 0, 0, rows.n)
         return

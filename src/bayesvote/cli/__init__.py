@@ -1,8 +1,10 @@
 """The command line: ``bayesvote``, or ``python -m bayesvote``."""
 
 import os
+import re
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -33,7 +35,9 @@ def _call(arguments: list[str], debug: bool) -> int:
     from bayesvote.cli.errors import WrongUsageError, sentence
 
     try:
-        code = app(arguments, prog_name="bayesvote", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code = app(arguments, prog_name="bayesvote", standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe is still caught
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
@@ -51,6 +55,7 @@ def _call(arguments: list[str], debug: bool) -> int:
         text = f"{sentence(cause, _options(arguments))} See bayesvote {arguments[0]} --help."
         return _fail(cause, text, 2, debug)
     except (KeyboardInterrupt, typer.Abort):
+        print("bayesvote: stopped.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader, such as head, is gone. Python would complain again when it closes standard output.
@@ -74,5 +79,15 @@ def _options(arguments: list[str]) -> set[str]:
 def _fail(error: BaseException, text: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
-    print(f"bayesvote: {text}", file=sys.stderr)
+    from bayesvote.cli.show import plain
+
+    print(f"bayesvote: {plain(text)}", file=sys.stderr)
     return code
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Say a warning of the library as a sentence, without the line of code that it comes from."""
+    from bayesvote.cli.show import note
+
+    # Kinds of columns are options here: {'zip': 'category'} is --category 'zip'.
+    note(re.sub(r"(?:columns=)?\{'([^']*)': '(\w+)'\}", r"--\2 '\1'", str(message)))

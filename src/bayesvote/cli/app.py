@@ -1,5 +1,7 @@
 """The commands and their options. What does the work is imported when a command is called, so that help is fast."""
 
+import csv
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +12,18 @@ from bayesvote import losses, members, weighting
 from bayesvote._checks import did_you_mean
 from bayesvote._named import name_of
 from bayesvote.boosting import BOOSTERS
+from bayesvote.cli.distributed import (
+    BadShards,
+    EngineName,
+    Insecure,
+    RecordFolder,
+    Scheduler,
+    Sharding,
+    TimeLimit,
+    Workers,
+)
 from bayesvote.cli.errors import usage
+from bayesvote.cli.serve import serve
 
 
 def _formats() -> tuple[str, ...]:
@@ -78,6 +91,42 @@ _Target = Annotated[
     typer.Option(
         help="Column of the label, by name or place from 0; the last one by default.", rich_help_panel="Input"
     ),
+]
+_Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of CSV names the columns. By default it must, and a row in its place is refused.",
+        rich_help_panel="Input",
+    ),
+]
+_Decimal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MARK", help="Decimal mark of CSV, . or , (by default what the numbers show).", rich_help_panel="Input"
+    ),
+]
+_Category = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAMES", help="Columns of texts or codes, a,b,c: each value is its own.", rich_help_panel="Columns"
+    ),
+]
+_Number = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAMES", help="Columns of numbers; other values are bad lines.", rich_help_panel="Columns"),
+]
+_Boolean = Annotated[
+    list[str] | None, typer.Option(metavar="NAMES", help="Columns of truth values.", rich_help_panel="Columns")
+]
+_Date = Annotated[
+    list[str] | None, typer.Option(metavar="NAMES", help="Columns of dates or times.", rich_help_panel="Columns")
+]
+_Drop = Annotated[
+    list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out.", rich_help_panel="Columns")
+]
+_Features = Annotated[
+    list[str] | None, typer.Option(metavar="NAMES", help="The only columns to learn from.", rich_help_panel="Columns")
 ]
 _BadLines = Annotated[
     str,
@@ -164,6 +213,14 @@ def run(
         typer.Option(min=0, metavar="N", help="How many rows later a label becomes known.", rich_help_panel="Input"),
     ] = 0,
     bad_lines: _BadLines = "error",
+    header: _Header = None,
+    decimal: _Decimal = None,
+    category: _Category = None,
+    number: _Number = None,
+    boolean: _Boolean = None,
+    date: _Date = None,
+    drop: _Drop = None,
+    features: _Features = None,
     chunk_size: Annotated[
         int, typer.Option(min=1, metavar="N", help="Rows read at a time.", rich_help_panel="Input")
     ] = 4096,
@@ -187,11 +244,28 @@ def run(
         bool,
         typer.Option("--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel="Interruptions"),
     ] = False,
+    from_here: Annotated[
+        bool,
+        typer.Option(
+            "--from-here",
+            help="With --resume: the rows that come now follow those of the checkpoint, which need not be given again.",
+            rich_help_panel="Interruptions",
+        ),
+    ] = False,
+    engine: EngineName = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    insecure: Insecure = False,
+    record: RecordFolder = None,
+    bad_shards: BadShards = "error",
+    time_limit: TimeLimit = None,
 ) -> int:
-    """Learn from a file row by row: every row is predicted, then learned."""
+    """Learn from a file row by row: every row is predicted, then learned. With --engine, from many files at once."""
     from bayesvote.cli.learn import learn
     from bayesvote.cli.settings import Settings
 
+    sharding = Sharding(engine, workers, scheduler, insecure, record, bad_shards, time_limit)
+    sharding.check()
     settings = Settings(
         model=model,
         members=members,
@@ -208,14 +282,25 @@ def run(
         delay=delay,
         bad_lines=bad_lines,
         chunk_size=chunk_size,
+        header=header,
+        decimal=_mark(decimal),
+        columns=_kinds({"category": category, "number": number, "boolean": boolean, "date": date, "drop": drop}),
+        features=_split(features) or None,
     )
-    _must_exist(file)
     outputs = {"--model-out": model_out, "--predictions": predictions, "--report": report, "--checkpoint": checkpoint}
     for option, path in outputs.items():
         _must_have_room(option, path)
+    if engine is not None:
+        sharding.refuse(
+            {"--predictions": predictions, "--report": report, "--checkpoint": checkpoint, "--resume": resume or None}
+        )
+        return sharding.learn(file, settings, model_out=model_out, as_json=json)
+    _must_exist(file)
     _must_differ({"FILE": None if file == "-" else Path(file)} | outputs)
     if resume and checkpoint is None:
         raise typer.BadParameter("it needs --checkpoint FILE.", param_hint="--resume")
+    if from_here and not resume:
+        raise typer.BadParameter("it needs --resume.", param_hint="--from-here")
     if checkpoint is not None and checkpoint.exists() and not resume:
         raise typer.BadParameter(
             f"{checkpoint} exists already. Pass --resume to go on from it, or delete it to start again.",
@@ -231,6 +316,7 @@ def run(
         checkpoint=checkpoint,
         every=checkpoint_every,
         resume=resume,
+        from_here=from_here,
     )
 
 
@@ -249,13 +335,17 @@ def predict(
         ),
     ] = None,
     bad_lines: _BadLines = "error",
-) -> None:
+    header: _Header = None,
+    decimal: _Decimal = None,
+) -> int:
     """Predict the labels of rows, as CSV. The rows may have labels or not."""
     from bayesvote.cli.predict import predict as work
 
     _must_exist(file)
+    _must_have_room("--out", out)
     _must_differ({"MODEL": model, "FILE": None if file == "-" else Path(file), "--out": out})
-    work(model, file, out, proba=proba, file_format=file_format, target=target, bad_lines=bad_lines)
+    reading = {"format": file_format, "bad_lines": bad_lines, "header": header, "decimal": _mark(decimal)}
+    return work(model, file, out, proba=proba, target=target, **reading)
 
 
 @app.command()
@@ -268,6 +358,8 @@ def inspect(
     """Show what a model is, and its weights with their 95% intervals."""
     from bayesvote.cli.saved import inspect as work
 
+    _must_have_room("--report", report)
+    _must_differ({"MODEL": model, "--report": report})
     work(model, everything=everything, report=report, as_json=json)
 
 
@@ -283,6 +375,7 @@ def merge(
 
     if len(models) < 2:
         raise typer.BadParameter("give two or more models.", param_hint="MODEL...")
+    _must_have_room("--out", out)
     work(models, out)
 
 
@@ -318,18 +411,33 @@ def reproduce(
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Where to write the HTML page.")] = None,
     json: _Json = False,
+    engine: EngineName = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    insecure: Insecure = False,
 ) -> None:
     """Run the experiments of the paper again, on all data sets that need no download."""
     from bayesvote.cli import catalogue
     from bayesvote.cli import reproduce as work
 
+    sharding = Sharding(engine, workers, scheduler, insecure)
+    sharding.check()
+    if engine is not None and jobs is not None:
+        raise typer.BadParameter("--engine has --workers instead.", param_hint="--jobs")
     with usage():
         for name in dataset or []:
             catalogue.check(name)
         for name in tables or []:
             work.check(name)
     work.reproduce(
-        tables or [], folder, trials=trials, jobs=jobs, datasets=dataset or None, report=report, as_json=json
+        tables or [],
+        folder,
+        trials=trials,
+        jobs=jobs,
+        datasets=dataset or None,
+        report=report,
+        as_json=json,
+        engine=sharding.engine(),
     )
 
 
@@ -339,6 +447,9 @@ def bench(json: _Json = False) -> None:
     from bayesvote.cli.bench import bench as work
 
     work(as_json=json)
+
+
+app.command()(serve)
 
 
 def _features(text: str | None) -> str | float | int | None:
@@ -353,15 +464,44 @@ def _features(text: str | None) -> str | float | int | None:
         ) from None
 
 
+def _split(names: list[str] | None) -> list[str]:
+    """Names of columns, given as a,b,c; one with a comma is put in quotes."""
+    return [name.strip() for given in names or [] for name in next(csv.reader([given]), [])]
+
+
+def _kinds(stated: dict[str, list[str] | None]) -> dict[str, str] | None:
+    """What was said of columns, by their names."""
+    found: dict[str, str] = {}
+    for kind, names in stated.items():
+        for name in _split(names):
+            if found.setdefault(name, kind) != kind:
+                message = f"column {name!r} must be of one kind, and --{found[name]} names it, too."
+                raise typer.BadParameter(message, param_hint=f"--{kind}")
+    return found or None
+
+
+def _mark(decimal: str | None) -> str | None:
+    if decimal not in (None, ".", ","):
+        raise typer.BadParameter(f"it must be . or , got {decimal!r}.", param_hint="--decimal")
+    return decimal
+
+
 def _must_exist(file: str) -> None:
-    if file != "-" and not Path(file).is_file():
+    if file == "-":
+        return
+    if Path(file).is_dir() or not Path(file).exists():
         raise typer.BadParameter(f"there is no file {file!r}.", param_hint="FILE")
 
 
 def _must_have_room(option: str, path: Path | None) -> None:
     """Refuse a file at once that could not be written at the end."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+    if path is None:
+        return
+    folder = path.resolve().parent
+    if path.is_dir() or not folder.is_dir():
         raise typer.BadParameter(f"it must be a file in a folder that exists, got {str(path)!r}.", param_hint=option)
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise typer.BadParameter(f"it must be a file that can be written, got {str(path)!r}.", param_hint=option)
 
 
 def _must_differ(paths: dict[str, Path | None]) -> None:

@@ -102,7 +102,7 @@ def _models(X: Array, y: Labels) -> Iterator[tuple[str, Callable[[], Any], int]]
     yield "Perceptrons, GammaRate", lambda: Ensemble(PerceptronBank(_MEMBERS), GammaRate()).start(d, rng=0), 100_000
     yield "the same, frozen", frozen, 100_000
     yield "naive Bayes, GammaRate", lambda: Ensemble(NaiveBayesBank(_MEMBERS), GammaRate()).start(d, rng=0), 50_000
-    yield "mixed, JointGaussian (default)", lambda: Ensemble(mixed(_MEMBERS), JointGaussian()).start(d, rng=0), 20_000
+    yield "mixed, JointGaussian", lambda: Ensemble(mixed(_MEMBERS), JointGaussian()).start(d, rng=0), 20_000
     for member, rows in (("perceptron", 20_000), ("naive_bayes", 5_000)):
         for kind in (OzaBoost, OGBoost, OSBoost):
             yield f"{kind.__name__}({member})", partial(_booster, kind, member), rows

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,9 +10,10 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import InputError
 from bayesvote._files import replace_file
+from bayesvote.datasets import Chunk
 from bayesvote.persistence import dumps, loads
 
-_FORMAT = "bayesvote checkpoint 2"
+_FORMAT = "bayesvote checkpoint 3"
 
 
 class Checkpoint(NamedTuple):
@@ -25,24 +25,30 @@ class Checkpoint(NamedTuple):
         The options of the run.
     classes
         The labels.
+    columns
+        The names of the features and of the label, if the stream has them.
     total
         How many rows the stream has, if known.
     sums
-        Checksums of the rows so far, by which the stream is recognised.
+        Checksums of the rows so far, by which the stream is recognised; None if it went on with ``--from-here``.
     predictions
-        The length of the file of predictions in bytes, None if there is none.
+        The length of the file of predictions in bytes and its checksum, None if there is none.
     tally
         The figures so far.
+    waiting
+        Rows of a stream that comes only once, if they were predicted and wait for their label; None if there are none.
     model
         The model so far.
     """
 
     settings: dict[str, Any]
     classes: list[Any]
+    columns: list[str] | None
     total: int | None
-    sums: list[int]
-    predictions: int | None
+    sums: list[str] | None
+    predictions: list[Any] | None
     tally: dict[str, Any]
+    waiting: dict[str, Any] | None
     model: Any
 
     def save(self, path: Path) -> None:
@@ -57,22 +63,66 @@ class Checkpoint(NamedTuple):
         head, _, body = path.read_bytes().partition(b"\n")
         if not head.startswith(_FORMAT.encode()):
             raise InputError("", str(path), "must be a checkpoint of this version of bayesvote", "another file")
+        must = "must be as it was written, but it is cut or altered"
         if head.split()[-1] != hashlib.sha256(body).hexdigest().encode():
-            must = "must be as it was written, but it is cut or altered"
             raise InputError("", str(path), must, do="Delete it and start again.")
         about, _, model = body.partition(b"\n")
-        return cls(**json.loads(about), model=loads(model))
+        try:
+            return cls(**json.loads(about), model=loads(model))
+        except (ValueError, TypeError) as error:
+            raise InputError("", str(path), must, do="Delete it and start again.") from error
 
 
 class Fingerprint:
     """Checksums of rows and their labels, the same for chunks of any size."""
 
     def __init__(self) -> None:
-        self.sums = [0, 0, 0, 0]
+        self._sums: dict[str, Any] = {}
 
     def add(self, X: Any, y: NDArray[Any]) -> None:
         """Add rows."""
-        arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, np.diff(X.indptr)]
-        labels = "".join(f"{label}\n" for label in y.tolist())
-        for k, data in enumerate([labels.encode(), *(array.tobytes() for array in arrays)]):
-            self.sums[k] = zlib.crc32(data, self.sums[k])
+        self._add("labels", "".join(f"{label!r}\n" for label in y.tolist()).encode())
+        if isinstance(X, dict):
+            for name, values in X.items():
+                text = isinstance(values, list)
+                data = "".join(f"{value!r}\n" for value in values).encode() if text else np.asarray(values).tobytes()
+                self._add(f"column {name}", data)
+        elif isinstance(X, np.ndarray):
+            self._add("rows", X.tobytes())
+        else:
+            for name, array in (("values", X.data), ("indices", X.indices), ("lengths", np.diff(X.indptr))):
+                self._add(name, array.tobytes())
+
+    def _add(self, name: str, data: bytes) -> None:
+        self._sums.setdefault(name, hashlib.sha256()).update(data)
+
+    @property
+    def sums(self) -> list[str]:
+        """One for each part of the rows."""
+        return [f"{name} {digest.hexdigest()}" for name, digest in self._sums.items()]
+
+
+def packed(X: Any, y: NDArray[Any]) -> dict[str, Any]:
+    """Rows in types that JSON has."""
+    if isinstance(X, dict):
+        columns = {name: list(values) for name, values in X.items()}
+        return {"columns": columns, "numbers": [name for name in X if isinstance(X[name], np.ndarray)], "y": y.tolist()}
+    if isinstance(X, np.ndarray):
+        return {"dense": X.tolist(), "y": y.tolist()}
+    parts = [part.tolist() for part in (X.data, X.indices, X.indptr)]
+    return {"sparse": parts, "width": X.shape[1], "y": y.tolist()}
+
+
+def unpacked(rows: dict[str, Any]) -> Chunk:
+    """Rows again; the numbers of their lines are not known any more."""
+    y = np.array(rows["y"])
+    X: Any
+    if "columns" in rows:
+        X = {name: np.array(v) if name in rows["numbers"] else v for name, v in rows["columns"].items()}
+    elif "dense" in rows:
+        X = np.array(rows["dense"]).reshape(len(y), -1)
+    else:
+        from scipy.sparse import csr_array
+
+        X = csr_array(tuple(np.array(part) for part in rows["sparse"]), shape=(len(y), rows["width"]))
+    return Chunk(X, y, np.zeros(len(y), dtype=np.int64))

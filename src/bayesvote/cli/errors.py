@@ -50,4 +50,6 @@ def sentence(error: BaseException, options: Collection[str] = ()) -> str:
 
 
 def _written(argument: Argument) -> str:
+    if argument.name == "header=False":
+        return "--no-header"
     return option(argument.name) + ("" if argument.value is None else f" {argument.value}")

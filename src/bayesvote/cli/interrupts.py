@@ -1,8 +1,10 @@
-"""Ctrl-C during a run."""
+"""Ctrl-C, and the signals by which a system ends a process, during a run."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Stopped(KeyboardInterrupt):
@@ -10,17 +12,25 @@ class Stopped(KeyboardInterrupt):
 
 
 class Interrupts:
-    """Handles Ctrl-C: the first waits until the current chunk is learned, a second one does not."""
+    """Handles signals to stop: the first waits until the current chunk is learned, a second one does not.
+
+    Attributes
+    ----------
+    code
+        The exit code that tells which signal it was.
+    """
 
     def __init__(self) -> None:
         self._asked = False
         self._learning = False
+        self.code = 128 + signal.SIGINT
 
-    def __call__(self, *_: object) -> None:
-        """Handle a Ctrl-C."""
+    def __call__(self, number: int = signal.SIGINT, *_: object) -> None:
+        """Handle a signal."""
         if self._asked:
             raise KeyboardInterrupt
         self._asked = True
+        self.code = 128 + number
         if not self._learning:
             raise Stopped
 
@@ -38,13 +48,27 @@ class Interrupts:
         finally:
             self._learning = True
 
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """Let what is being saved be saved; a second signal does not wait."""
+        learning, self._learning = self._learning, True
+        try:
+            yield
+        finally:
+            self._learning = learning
+
 
 @contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Take over Ctrl-C for a while."""
+    """Take over the signals for a while; those that are to be ignored, as with ``nohup``, stay so."""
     found = Interrupts()
-    before = signal.signal(signal.SIGINT, found)
+    before = {}
+    for name in _ENDING:
+        number = getattr(signal, name, None)  # not every system has all of them
+        if number is not None and (name == "SIGINT" or signal.getsignal(number) != signal.SIG_IGN):
+            before[number] = signal.signal(number, found)
     try:
         yield found
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

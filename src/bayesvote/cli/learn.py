@@ -1,11 +1,13 @@
 """``run``: learn from a file, with progress, predictions, checkpoints and a report."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -15,18 +17,22 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from bayesvote._checks import InputError, UnknownLabelError
 from bayesvote.cli import show
-from bayesvote.cli.checkpoint import Checkpoint, Fingerprint
+from bayesvote.cli.advice import advise
+from bayesvote.cli.checkpoint import Checkpoint, Fingerprint, packed, unpacked
 from bayesvote.cli.errors import usage
 from bayesvote.cli.interrupts import Interrupts, Stopped, interrupts
 from bayesvote.cli.predictions import Predictions
 from bayesvote.cli.settings import Settings, check_classes
 from bayesvote.datasets import Chunk, Stream, Survey
-from bayesvote.datasets.streams import source_name
+from bayesvote.datasets.streams import is_replayable, listed, source_name
 from bayesvote.evaluate import Step, Tally, memory, steps
 from bayesvote.persistence import save
+from bayesvote.tables import read_table
 
 _NAME = "model"
-_UNEVEN = 100.0  # features whose sizes differ by more than this make Perceptrons slow to learn
+_FLUSH = 0.5  # seconds after which rows of a pipe are learned, however few have come
+_TO_FIND = ", to find the labels in them. --classes avoids this"
+_SLOW = 3.0  # seconds after which a user wonders what is going on
 
 
 def learn(
@@ -40,18 +46,19 @@ def learn(
     checkpoint: Path | None,
     every: int,
     resume: bool,
+    from_here: bool,
 ) -> int:
     """Learn from the file and show the result; return the exit code."""
     if report is not None:
         show.require_report()
-    training = Training(file, settings, predictions, checkpoint, every, resume)
-    if not training.complete():
-        if checkpoint is not None and checkpoint.exists():
-            rows = f"{training.rows:,} rows"
-            show.note(f"Stopped after {rows}. The same command with --resume goes on from {checkpoint}.")
-        return 130
-    if model_out is not None:
-        _save(training, model_out)
+    training = Training(file, settings, predictions, checkpoint, every, resume, from_here)
+    with interrupts() as stop:
+        if not training.complete(stop):
+            with stop.finishing():
+                _tell_what_was_kept(training, model_out)
+            return stop.code
+        if model_out is not None:
+            _save(training, model_out)
     if report is not None:
         _report(training, report)
     written = {"model": model_out, "predictions": predictions, "report": report}
@@ -73,15 +80,21 @@ class Training:
         checkpoint: Path | None,
         every: int,
         resume: bool,
+        from_here: bool,
     ) -> None:
         self.file = file
         self.source = source_name(file)
+        self.replayable = is_replayable(file)
         self.settings = settings
         self.checkpoint = checkpoint
         self.every = every
         self.predictions = predictions
+        self.from_here = from_here
+        self.whole = True  # whether the model has learned the rows of the tally and nothing else
         self.total: int | None = None
+        self.columns: list[str] | None = None
         self.fingerprint = Fingerprint()
+        self.waiting: deque[Chunk] = deque()  # the last rows, one by one, whose labels are awaited
         self.lines: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # of the rows that are being learned
         self.tally: Tally | None = None
         self.model: Any = None
@@ -98,11 +111,10 @@ class Training:
         """How many rows were predicted."""
         return 0 if self.tally is None else self.tally.rows
 
-    def complete(self) -> bool:
+    def complete(self, stop: Interrupts) -> bool:
         """Learn all rows; return False if the user stopped it."""
         sink = None
         with ExitStack() as stack:
-            stop = stack.enter_context(interrupts())
             bar = stack.enter_context(_bar())
             try:
                 chunks = self._opened(bar, stack)
@@ -110,12 +122,24 @@ class Training:
                     kept = self.saved.predictions if self.saved else None
                     sink = stack.enter_context(Predictions(self.predictions, kept))
                 self._learn(chunks, sink, bar, stop)
+                with stop.finishing():
+                    self._save_checkpoint(sink)
+                stop.obey()
             except Stopped:
-                if self.checkpoint is not None and self.rows > self.resumed_at:
-                    self._save_checkpoint(self.checkpoint, sink)
+                with stop.finishing():
+                    self._save_checkpoint(sink)
                 return False
             except KeyboardInterrupt:
+                self.whole = False
                 return False
+            except InputError:
+                # A row that is refused is refused before it is learned.
+                if self.rows > self.resumed_at and self.checkpoint is not None:
+                    self._save_checkpoint(sink)
+                    show.note(f"The state after {self.rows:,} rows is kept in {self.checkpoint}.")
+                raise
+        if self.saved is not None and self.rows == self.resumed_at:
+            show.note(f"{self.source} has no rows after the {self.rows:,} of the checkpoint: nothing was learned.")
         return True
 
     def figures(self) -> dict[str, Any]:
@@ -148,39 +172,66 @@ class Training:
         if different:
             message = f"the options must be those of {path}, but {'; '.join(different)}."
             raise typer.BadParameter(message, param_hint="--resume")
+        if saved.sums is None and not self.from_here:
+            message = (
+                f"the run of {path} went on with --from-here, so that its rows cannot be given again. Pass it again."
+            )
+            raise typer.BadParameter(message, param_hint="--resume")
         self.model, self.tally, self.total = saved.model, Tally.from_json(saved.tally), saved.total
         self.classes = np.array(saved.classes)
+        if self.from_here:
+            self.total = None
         return saved
 
     def _opened(self, bar: Progress, stack: ExitStack) -> Iterator[Chunk]:
         """Open the file, find what must be known before the first row is learned, and start the model."""
         n_features = self.settings.n_features
+        survey = self.saved is None and self.replayable and self.settings.classes is None
         if self.saved is not None:
             n_features = self.model.n_features_in_
-        elif self.file != "-" and self.settings.classes is None:
+        elif survey:
             found = _survey(self.file, self.settings, bar)
             self.classes, self.total = found.labels, found.n_rows
+            check_classes(self.source, self.classes, found.columns, self.settings.target)
             n_features = n_features or found.n_features or None
-        self.stream: Stream = self.settings.open(self.file, n_features)
+        # Labels are searched for in a whole chunk, however slowly its rows come.
+        search = self.saved is None and self.settings.classes is None and not survey
+        waiting = Timer(_SLOW, show.note, [f"Waiting for the first rows{_TO_FIND if search else ''}."])
+        waiting.daemon = True
+        if not self.replayable:
+            waiting.start()
+            stack.callback(waiting.cancel)
+        self.stream: Stream = self.settings.open(self.file, n_features, None if search else _FLUSH)
         stack.callback(self.stream.close)
-        if n_features is None and self.stream.feature_names is None:  # LIBSVM text, which does not tell its width
+        names = self.stream.feature_names
+        self.columns = None if names is None else [*names, self.stream.label_name or ""]
+        if self.saved is not None:
+            self._check_columns(self.saved)
+        if n_features is None and names is None:  # LIBSVM text, which does not tell its width
             show.note(f"Read {self.file} once more, to count its features. --n-features avoids this.")
         first = next(self.stream, None)
+        waiting.cancel()
+        self.stream.flush_after = _FLUSH
         if first is None:
+            if self.from_here and self.saved is not None:
+                return iter(())
             reports = self.stream.reports
             got = f"only bad lines; the first: {reports[0]}" if reports else "none"
             raise InputError("", self.source, "must have rows", got)
         if self.saved is None:
             if self.settings.classes is not None:
                 self.classes = self.settings.known_classes(first)
-            elif self.file == "-":
+            elif not survey:
                 self.classes = np.unique(first.y)
-            if self.settings.classes is None:
-                check_classes(self.source, self.classes)
+                check_classes(self.source, self.classes, self.columns, self.settings.target)
             with usage():
-                self.model.start(self.stream.n_features, self.classes)
-            self._advise(first)
+                self.model.start(self._start(first.X), self.classes)
+            advise(first, self.stream.feature_names, self.settings)
         return chain([first], self.stream)
+
+    def _start(self, X: Any) -> Any:
+        """What a model must know of the features: the first rows of a table, or how many there are."""
+        return read_table("run", X) if isinstance(X, dict) else self.stream.n_features
 
     def _learn(self, chunks: Iterator[Chunk], sink: Predictions | None, bar: Progress, stop: Interrupts) -> None:
         task = bar.add_task("Learning", total=self.total, completed=self.rows, figures="")
@@ -191,8 +242,10 @@ class Training:
             if sink is not None:
                 first = self.rows - len(step.labels) + 1
                 sink.add(first, step.labels, step.predictions[_NAME], step.probabilities[_NAME])
-            if self.checkpoint is not None and self.rows >= due:
-                self._save_checkpoint(self.checkpoint, sink)
+                if self.stream.live:
+                    sink.show()
+            if self.rows >= due:
+                self._save_checkpoint(sink)
                 due = self.rows + self.every
             stop.obey()
             speed = (self.rows - before) / (time.perf_counter() - started)
@@ -218,62 +271,95 @@ class Training:
 
     def _rows(self, chunks: Iterator[Chunk], stop: Interrupts) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Rows to learn: first those that were still waiting for their label. Ctrl-C stops while they are read."""
-        done = self.rows
+        done = 0 if self.from_here else self.rows
         learned = max(0, done - self.settings.delay)
         read = 0
+        if self.from_here and self.saved is not None and self.saved.waiting is not None:
+            yield self._noted(unpacked(self.saved.waiting))
         while True:
             with stop.reading():
                 chunk = next(chunks, None)
             if chunk is None:
                 break
-            n = len(chunk.y)
-            old = min(max(done - read, 0), n)  # rows that were predicted before the interruption
+            old = min(max(done - read, 0), chunk.n)  # rows that were predicted before the interruption
             if old:
-                self.fingerprint.add(chunk.X[:old], chunk.y[:old])
+                before = chunk.part(slice(0, old))
+                self.fingerprint.add(before.X, before.y)
                 if read + old == done:
                     self._check_fingerprint()
             waiting = slice(min(max(learned - read, 0), old), old)
-            for part in (waiting, slice(old, n)):
+            for part in (waiting, slice(old, chunk.n)):
                 if part.start == part.stop:
                     continue
+                rows = chunk.part(part)
                 if part is not waiting:
-                    self.fingerprint.add(chunk.X[part], chunk.y[part])
-                self.lines = chunk.lines[part]
-                yield chunk.X[part], chunk.y[part]
-            read += n
+                    self.fingerprint.add(rows.X, rows.y)
+                self.lines = rows.lines
+                yield self._noted(rows)
+            read += chunk.n
         if read < done:
             must = f"must go on after the {done:,} rows of the checkpoint"
-            raise InputError("", self.source, must, f"only {read:,}")
+            do = "" if self.replayable else "If its rows come only once, pass --from-here."
+            raise InputError("", self.source, must, f"only {read:,}", do)
+
+    def _noted(self, rows: Chunk) -> tuple[Any, NDArray[Any]]:
+        """Rows to learn, of which the last are kept if their labels come late and they themselves come only once."""
+        delay = self.settings.delay
+        if delay and not self.replayable and self.checkpoint is not None:
+            parts = (rows.part(slice(i, i + 1)) for i in range(max(0, rows.n - delay), rows.n))
+            self.waiting = deque([*self.waiting, *parts], maxlen=delay)
+        return rows.X, rows.y
+
+    def _check_columns(self, saved: Checkpoint) -> None:
+        """Refuse a file whose columns are not those of the checkpoint."""
+        if self.columns != saved.columns:
+            must = f"must have the columns of the checkpoint {self.checkpoint}, {listed(saved.columns or ['none'])}"
+            raise InputError("", self.source, must, listed(self.columns or ["none"]))
 
     def _check_fingerprint(self) -> None:
         """Refuse a file that does not start with the rows of the checkpoint."""
         if self.saved is not None and self.fingerprint.sums != self.saved.sums:
             must = f"must start with the rows of the checkpoint {self.checkpoint}"
-            raise InputError("", self.source, must, "others", "Delete the checkpoint to start again.")
+            do = "Delete the checkpoint to start again, or learn these rows after those with --from-here."
+            raise InputError("", self.source, must, "others", do)
 
-    def _save_checkpoint(self, path: Path, sink: Predictions | None) -> None:
+    def _save_checkpoint(self, sink: Predictions | None) -> None:
+        """Keep the state, if there is a file for it and something was learned since."""
+        if self.checkpoint is None or not self.rows or (self.saved is not None and self.rows == self.resumed_at):
+            return
+        waiting = None
+        if self.waiting:
+            waiting = packed(*_joined(list(self.waiting)))
         Checkpoint(
             settings=asdict(self.settings),
             classes=self.classes.tolist(),
+            columns=self.columns,
             total=self.total,
-            sums=list(self.fingerprint.sums),
-            predictions=None if sink is None else sink.safe_size(),
+            sums=None if self.from_here else self.fingerprint.sums,
+            predictions=None if sink is None else sink.safe(),
             tally=(self.tally or Tally()).to_json(),
+            waiting=waiting,
             model=self.model,
-        ).save(path)
+        ).save(self.checkpoint)
 
-    def _advise(self, first: Chunk) -> None:
-        """Advise to scale the features, if the members are Perceptrons and the features differ much in size."""
-        members = self.settings.members or ("mixed" if self.settings.model == "bayesian" else "perceptron")
-        if "perceptron" not in members or not isinstance(first.X, np.ndarray):
-            return
-        sizes = np.fmax.reduce(np.abs(first.X), axis=0)
-        sizes = sizes[sizes > 0]
-        if len(sizes) and sizes.max() > _UNEVEN * sizes.min():
-            show.note(
-                f"Features differ in size by a factor of {sizes.max() / sizes.min():,.0f}. Perceptrons learn better "
-                "from features of similar size: scale them, or use --members mixed."
-            )
+
+def _joined(rows: list[Chunk]) -> tuple[Any, NDArray[Any]]:
+    """Rows of one kind, one after the other."""
+    X: Any = [row.X for row in rows]
+    if isinstance(X[0], dict):
+        joined: Any = {
+            name: np.concatenate([x[name] for x in X])
+            if isinstance(values, np.ndarray)
+            else [value for x in X for value in x[name]]
+            for name, values in X[0].items()
+        }
+    elif isinstance(X[0], np.ndarray):
+        joined = np.concatenate(X)
+    else:
+        from scipy.sparse import csr_array, vstack
+
+        joined = csr_array(vstack(X, format="csr"))
+    return joined, np.concatenate([row.y for row in rows])
 
 
 def _bar() -> AbstractContextManager[Progress]:
@@ -296,23 +382,45 @@ def _survey(file: str, settings: Settings, bar: Progress) -> Survey:
     return found
 
 
+def _tell_what_was_kept(training: Training, model_out: Path | None) -> None:
+    """After a stop: save the model, and say what is where."""
+    kept = []
+    if model_out is not None and training.rows and training.whole:
+        _save(training, model_out)
+        kept.append(f"The model that learned them is in {model_out}.")
+    if training.checkpoint is not None and training.checkpoint.exists():
+        kept.append(f"The same command with --resume goes on from {training.checkpoint}.")
+        if not training.replayable:
+            kept.append("If the rows come only once, add --from-here.")
+    if not training.rows:
+        said = "Stopped before the first row was learned."
+    else:
+        said = f"Stopped after {training.rows:,} rows."
+    if not training.whole:
+        said += " The rows since the last checkpoint are lost."
+    show.note(" ".join([said, *(kept or ["Nothing was kept: --checkpoint FILE or -o MODEL would."])]))
+
+
 def _save(training: Training, path: Path) -> None:
     """Save the model with the names of its features, so that ``predict`` finds them in other files."""
-    if training.stream.feature_names is not None:
+    save(_named(training), path)
+
+
+def _named(training: Training) -> Any:
+    """The model, with the names of its features."""
+    if training.stream.feature_names is not None and not hasattr(training.model, "columns_"):
         training.model.feature_names_in_ = np.array(training.stream.feature_names, dtype=object)
-    save(training.model, path)
+    return training.model
 
 
 def _report(training: Training, path: Path) -> None:
     from bayesvote.report.html import write
-    from bayesvote.report.run import run_report
+    from bayesvote.report.run import importances_of, run_report
 
-    title = Path(training.source).name
+    title, model = Path(training.source).name, _named(training)
     settings = {name: value for name, value in asdict(training.settings).items() if value is not None}
-    name = type(training.model).__name__
-    write(
-        run_report(title, {name: training.tally or Tally()}, getattr(training.model, "weights_", None), settings), path
-    )
+    tallies = {type(model).__name__: training.tally or Tally()}
+    write(run_report(title, tallies, getattr(model, "weights_", None), settings, importances_of(model)), path)
 
 
 def _print(training: Training, written: list[str]) -> None:

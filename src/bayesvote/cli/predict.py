@@ -1,63 +1,128 @@
 """``predict``: labels and probabilities of a file's rows, as CSV."""
 
 import csv
+import io
+import os
+import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
+from bayesvote._files import naming
 from bayesvote.cli import show
-from bayesvote.cli.models import load_classifier
+from bayesvote.cli.interrupts import interrupts
+from bayesvote.cli.models import Classifier, load_classifier
 from bayesvote.cli.settings import place_or_name, target_usage
-from bayesvote.datasets import stream_unlabelled
+from bayesvote.datasets import Stream, stream_unlabelled
+from bayesvote.datasets.streams import is_replayable
 
 
-def predict(
-    model_path: Path, file: str, out: Path | None, *, proba: bool, file_format: str, target: str | None, bad_lines: str
-) -> None:
-    """Write the prediction of every row."""
+def predict(model_path: Path, file: str, out: Path | None, *, proba: bool, target: str | None, **reading: Any) -> int:
+    """Write the prediction of every row; return the exit code."""
     model = load_classifier(model_path)
+    done = 0
+    with interrupts() as stop:
+        try:
+            chunks = _opened(model, file, target, reading)
+            with _sink(out, live=not is_replayable(file)) as sink:
+                for text, n in _texts(model, chunks, proba):
+                    sink.write(text)
+                    sink.flush()  # whoever waits at the other end of a pipe gets the answers now
+                    done += n
+        except KeyboardInterrupt:
+            kept = "" if out is None else f" They are in {out}." if out.exists() else " Nothing was written."
+            show.note(f"Stopped after {done:,} rows.{kept}")
+            return stop.code
+    show.skipped(chunks.skipped, chunks.reports)
+    return 0
+
+
+def _opened(model: Classifier, file: str, target: str | None, reading: dict[str, Any]) -> Stream:
+    """The rows of the file, in the columns that the model knows."""
     names = getattr(model, "feature_names_in_", None)
-    if names is not None:
+    kinds = None
+    if hasattr(model, "columns_"):
+        # Columns that were numbers are read as such. All others are handed over as they are: the model knows them.
+        kinds = {
+            about["name"]: "number" if about["kind"] == "number" and not about["texts"] else "category"
+            for about in model.columns_.describe()
+        }
+    elif names is not None:
         del model.feature_names_in_  # the reader puts the columns in order
     with target_usage():
-        chunks = stream_unlabelled(
+        return stream_unlabelled(
             file,
-            file_format,
             n_features=model.n_features_in_,
             feature_names=None if names is None else names.tolist(),
             target=place_or_name(target),
-            bad_lines=bad_lines,
+            columns=kinds,
+            flush_after=0.0,
+            **reading,
         )
+
+
+def _texts(model: Classifier, chunks: Stream, proba: bool) -> Iterator[tuple[str, int]]:
+    """CSV text of each chunk's predictions, with how many there are; the header comes with the first of them."""
     header = ["row", "predicted"]
     if proba:
         header += [f"probability_{label}" for label in model.classes_.tolist()]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
     row = 0
-    with _opened(out) as sink:
-        writer = csv.writer(sink, lineterminator="\n")
-        writer.writerow(header)
-        for chunk in chunks:
-            X = chunk.X
-            numbers = range(row + 1, row + 1 + X.shape[0])
-            row += X.shape[0]
-            if proba:
-                probabilities = model.predict_proba(X)
-                labels = model.classes_[np.argmax(probabilities, axis=1)].tolist()
-                writer.writerows(
-                    (i, label, *p) for i, label, p in zip(numbers, labels, probabilities.tolist(), strict=True)
-                )
-            else:
-                writer.writerows(zip(numbers, model.predict(X).tolist(), strict=True))
-    show.skipped(chunks.skipped, chunks.reports)
+    for chunk in chunks:
+        numbers = range(row + 1, row + 1 + chunk.n)
+        row += chunk.n
+        if proba:
+            probabilities = model.predict_proba(chunk.X)
+            labels = model.classes_[np.argmax(probabilities, axis=1)].tolist()
+            writer.writerows(
+                (i, label, *p) for i, label, p in zip(numbers, labels, probabilities.tolist(), strict=True)
+            )
+        else:
+            writer.writerows(zip(numbers, model.predict(chunk.X).tolist(), strict=True))
+        yield text.getvalue(), chunk.n
+        text.seek(0)
+        text.truncate()
+    if not row:
+        yield text.getvalue(), 0
+
+
+class _Terminal:
+    """Standard output, where what a label says must not steer the terminal."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(show.plain(text) if sys.stdout.isatty() else text)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 @contextmanager
-def _opened(path: Path | None) -> Iterator[TextIO]:
+def _sink(path: Path | None, *, live: bool) -> Iterator[Any]:
+    """Where to write. A file is there when it is complete, or grows with a stream that has no end."""
     if path is None:
-        yield sys.stdout
+        yield _Terminal()
         return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        yield file
+    target = Path(os.path.realpath(path))
+    regular = not path.exists() or path.is_file()
+    unfinished = target if live or not regular else target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    with naming(path):
+        try:
+            file: TextIO
+            with unfinished.open("w", encoding="utf-8", newline="") as file:
+                yield file
+                file.flush()
+                if regular:
+                    os.fsync(file.fileno())
+            if unfinished != target:
+                os.replace(unfinished, target)
+        except BaseException:
+            if unfinished != target:
+                with suppress(OSError):
+                    unfinished.unlink()
+            raise

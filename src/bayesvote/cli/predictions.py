@@ -1,6 +1,7 @@
 """The CSV file of a run's predictions, which is continued after an interruption."""
 
 import csv
+import hashlib
 import io
 import os
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, InputError
+from bayesvote._files import naming, sync_folder
+
+_BLOCK = 2**20
 
 
 class Predictions:
@@ -19,20 +23,21 @@ class Predictions:
     path
         The file.
     kept
-        How many bytes to keep and continue after; None for a new file.
+        What a checkpoint has kept of it, ``safe()`` at that time, to go on after; None for a new file.
     """
 
-    def __init__(self, path: Path, kept: int | None) -> None:
-        if kept is not None and (not path.exists() or path.stat().st_size < kept):
-            must = "must be the file of predictions of the interrupted run"
-            do = "Delete the checkpoint and start again."
-            raise InputError("", str(path), must, "none or a shorter one", do)
-        self._file = path.open("wb" if kept is None else "r+b")
-        if kept is None:
-            self._file.write(b"row,label,predicted,probability\n")
-        else:
-            self._file.truncate(kept)
-            self._file.seek(kept)
+    def __init__(self, path: Path, kept: list[Any] | None) -> None:
+        self._path = path
+        self._sum = hashlib.sha256()
+        if kept is not None:
+            self._check(kept)
+        with naming(path):
+            self._file = path.open("wb" if kept is None else "r+b")
+            if kept is None:
+                self._write(b"row,label,predicted,probability\n")
+            else:
+                self._file.truncate(kept[0])
+                self._file.seek(kept[0])
 
     def add(self, first: int, labels: NDArray[Any], predicted: NDArray[Any], probabilities: Array) -> None:
         """Write rows, the first of them having this number."""
@@ -40,16 +45,43 @@ class Predictions:
         numbers = range(first, first + len(labels))
         columns = (numbers, labels.tolist(), predicted.tolist(), probabilities.tolist())
         csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
-        self._file.write(text.getvalue().encode())
+        with naming(self._path):
+            self._write(text.getvalue().encode())
 
-    def safe_size(self) -> int:
-        """Put everything on the disk; return how many bytes there are."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return self._file.tell()
+    def show(self) -> None:
+        """Let others see the rows so far."""
+        with naming(self._path):
+            self._file.flush()
+
+    def safe(self) -> list[Any]:
+        """Put everything on the disk; return how many bytes there are, and their checksum."""
+        with naming(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            sync_folder(self._path.resolve().parent)  # a new file's name must be there, too
+        return [self._file.tell(), self._sum.hexdigest()]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with naming(self._path):
+            self._file.close()
+
+    def _write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._sum.update(data)
+
+    def _check(self, kept: list[Any]) -> None:
+        """Refuse a file that is not the one that was kept."""
+        must = "must be the file of predictions of the interrupted run"
+        do = "Delete the checkpoint and start again."
+        if not self._path.exists() or self._path.stat().st_size < kept[0]:
+            raise InputError("", str(self._path), must, "none or a shorter one", do)
+        left = kept[0]
+        with self._path.open("rb") as file:
+            while left and (block := file.read(min(left, _BLOCK))):
+                self._sum.update(block)
+                left -= len(block)
+        if self._sum.hexdigest() != kept[1]:
+            raise InputError("", str(self._path), must, "one that was altered since", do)

@@ -1,6 +1,7 @@
 """``reproduce``: the paper's tables and figures."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from bayesvote._checks import one_of
 from bayesvote.cli import show
+from bayesvote.distributed.engines import Engine
 from bayesvote.experiments import EXPERIMENTS, read
 from bayesvote.experiments import reproduce as run
 from bayesvote.experiments.aims import aims
@@ -30,6 +32,7 @@ def reproduce(
     datasets: Sequence[str] | None,
     report: Path | None,
     as_json: bool,
+    engine: Engine | None = None,
 ) -> None:
     """Run the experiments, all if none are named; write the records and, if asked for, the page."""
     if report is not None:
@@ -41,7 +44,18 @@ def reproduce(
         def on_progress(done: int, total: int, what: str) -> None:
             bar.update(task, completed=done, total=total, description=what)
 
-        records = run(tables or None, folder, trials=trials, jobs=jobs, datasets=datasets, on_progress=on_progress)
+        with engine or nullcontext():
+            if engine is not None and engine.link:
+                show.note(f"Dask's dashboard: {engine.link}")
+            records = run(
+                tables or None,
+                folder,
+                trials=trials,
+                jobs=jobs,
+                datasets=datasets,
+                on_progress=on_progress,
+                engine=None if engine is None else engine.map,
+            )
     if report is not None:
         from bayesvote.report import write
         from bayesvote.report.paper import paper_report

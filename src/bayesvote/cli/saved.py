@@ -14,7 +14,7 @@ from bayesvote.cli import show
 from bayesvote.cli.models import Classifier, load_classifier, load_model
 from bayesvote.ensemble import Ensemble
 from bayesvote.persistence import save
-from bayesvote.report.run import Columns, weight_columns
+from bayesvote.report.run import Columns, importances_of, weight_columns
 from bayesvote.weighting import Posterior
 
 _FIRST = 20  # members, or names, that are shown without --all
@@ -30,15 +30,21 @@ def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool)
     weights = None if table is None else weight_columns(table)
     if report is not None:
         _report(path, model, about, report)
+    told = importances_of(model)
+    importances = None if told is None else weight_columns(told)
     if as_json:
         rows = None if weights is None else _records(weights)
-        show.as_json({"model": str(path), **about, "weights": rows})
+        shares = None if importances is None else dict(zip(*(v.tolist() for v in importances.values()), strict=True))
+        show.as_json({"model": str(path), **about, "weights": rows, "importances": shares})
         return
     screen = show.console()
     screen.print(show.facts({name.replace("_", " "): _text(value) for name, value in about.items()}))
     if weights is not None:
         screen.print()
         _print_weights(screen, weights, _order(model.model_), everything)
+    if importances is not None:
+        screen.print()
+        _print_importances(screen, importances, everything)
     if report is not None:
         show.note(f"Wrote {report}.")
 
@@ -69,12 +75,17 @@ def _about(model: Classifier) -> dict[str, Any]:
     about["features"] = model.n_features_in_
     names = getattr(model, "feature_names_in_", None)
     about["feature_names"] = None if names is None else names.tolist()
+    if hasattr(model, "columns_"):
+        about["columns"] = {found.pop("name"): found for found in model.columns_.describe()}
+        about["encoded_features"] = model.model_.n_features
     return about
 
 
 def _text(value: Any) -> str:
     if value is None:
         return "not known"
+    if isinstance(value, dict):
+        return _text([f"{name} ({about['kind']})" for name, about in value.items()])
     if isinstance(value, list):
         first = ", ".join(map(str, value[:_FIRST]))
         return first if len(value) <= _FIRST else f"{first}, and {len(value) - _FIRST} more"
@@ -109,7 +120,8 @@ def _print_weights(screen: Console, columns: Columns, order: Labels, everything:
         cells[f"95% interval{first.replace('_', ' ')}"] = [f"{lower:.3g} to {upper:.3g}" for lower, _, upper in ends]
         cells["best"] = [f"{probability:.1%}" for probability in chosen["probability_best"]]
         low, high = min(0.0, *(end[0] for end in ends)), max(0.0, *(end[2] for end in ends))
-        width = min(screen.width, 120) - 54 - 12 * (len(parameters) - 1)
+        taken = sum(2 + max(len(head), *map(len, shown)) for head, shown in cells.items())
+        width = min(screen.width, 120) - taken
         if width >= 10:
             ascii_only = screen.options.ascii_only
             bars = [show.interval_bar(*end, low, high, width, ascii_only) for end in ends]
@@ -118,10 +130,28 @@ def _print_weights(screen: Console, columns: Columns, order: Labels, everything:
     for head in cells:
         table.add_column(head, justify="left" if head == "kind" or head.startswith("from") else "right", no_wrap=True)
     for row in zip(*cells.values(), strict=True):
-        table.add_row(*row)
+        table.add_row(*map(show.cell, row))
     screen.print(table)
     if len(members) < len(order):
         screen.print(f"and {len(order) - len(members)} more members: --all shows them.", style="dim")
+
+
+def _print_importances(screen: Console, columns: Columns, everything: bool) -> None:
+    """Table of the columns that moved decisions most, with bars if there is room."""
+    names, shares = columns["column"].tolist(), columns["importance"].tolist()
+    n = len(names) if everything else min(len(names), _FIRST)
+    width = min(screen.width, 120) - 54
+    mark = "#" if screen.options.ascii_only else "█"
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column("column", overflow="fold")
+    table.add_column("importance", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for name, share in zip(names[:n], shares[:n], strict=True):
+        bar = mark * round(share / (shares[0] or 1.0) * width) if width >= 10 else ""
+        table.add_row(show.cell(name), f"{share:.1%}", bar)
+    screen.print(table)
+    if n < len(names):
+        screen.print(f"and {len(names) - n} more columns: --all shows them.", style="dim")
 
 
 def _report(path: Path, model: Classifier, about: dict[str, Any], out: Path) -> None:
@@ -130,4 +160,4 @@ def _report(path: Path, model: Classifier, about: dict[str, Any], out: Path) -> 
 
     weights = getattr(model, "weights_", None)
     settings = {name.replace("_", " "): _text(value) for name, value in about.items()}
-    write(run_report(path.name, {}, weights, settings), out)
+    write(run_report(path.name, {}, weights, settings, importances_of(model)), out)

@@ -11,11 +11,13 @@ import typer
 from numpy.typing import NDArray
 
 from bayesvote._checks import InputError
-from bayesvote.cli.errors import WrongUsageError, option
+from bayesvote.cli.errors import WrongUsageError, option, usage
 from bayesvote.cli.models import Classifier
 from bayesvote.datasets import Chunk, Stream, Survey, stream, survey
+from bayesvote.datasets.streams import listed
 from bayesvote.estimators import CLASSIFIERS
 
+_READING = ("chunk_size", "bad_lines", "header", "decimal", "columns", "features")
 _MOST_CLASSES = 100  # more labels than this, if they were not named, are probably those of a wrong column
 
 
@@ -38,10 +40,14 @@ class Settings:
     delay: int = 0
     bad_lines: str = "error"
     chunk_size: int = 4096
+    header: bool | None = None
+    decimal: str | None = None
+    columns: dict[str, str] | None = None
+    features: list[str] | None = None
 
     def classifier(self) -> Classifier:
         """Make a new model."""
-        kind = CLASSIFIERS[self.model]
+        kind: Any = CLASSIFIERS[self.model]
         known = inspect.signature(kind).parameters
         options: dict[str, Any] = {"n_members": self.n_members, "random_state": self.seed}
         for name in ("members", "max_features", "weighter", "loss", "forgetting"):
@@ -55,12 +61,16 @@ class Settings:
             options[parameter] = value
         if self.max_features == "all":
             options["max_features"] = None
-        return kind(**options)
+        stated = {name: what for name, what in (self.columns or {}).items() if what != "drop"}
+        found: Classifier = kind(**options, columns=stated or None)
+        with usage():
+            found.check()
+        return found
 
-    def open(self, file: str, n_features: int | None) -> Stream:
+    def open(self, file: str, n_features: int | None, flush_after: float | None) -> Stream:
         """Open the file to learn from."""
         with target_usage():
-            return stream(file, self.format, n_features=n_features, **self._reading())
+            return stream(file, self.format, n_features=n_features, flush_after=flush_after, **self._reading())
 
     def survey(self, file: str, on_rows: Callable[[int], None]) -> Survey:
         """Find the labels of the file."""
@@ -69,7 +79,8 @@ class Settings:
 
     def _reading(self) -> dict[str, Any]:
         target = place_or_name(self.target)
-        return {"target": target, "chunk_size": self.chunk_size, "bad_lines": self.bad_lines}
+        named = {name: getattr(self, name) for name in _READING}
+        return {"target": target, **named}
 
     def known_classes(self, first: Chunk) -> NDArray[Any]:
         """The labels that were named, as numbers if those of the file are."""
@@ -106,17 +117,21 @@ def target_usage() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if error.subject == "target":
+        if error.subject in ("target", "columns", "features"):
             raise WrongUsageError from error
         raise
 
 
-def check_classes(source: str, classes: NDArray[Any]) -> None:
-    """Refuse so few or so many labels that the column must be wrong."""
+def check_classes(source: str, classes: NDArray[Any], columns: list[str] | None, target: str | None) -> None:
+    """Refuse so few or so many labels that the column must be wrong; ``columns`` has the label's last."""
+    where = ""
+    if columns:
+        default = "" if target is not None else "Without --target, the label is the last column. "
+        where = f" {default}It was looked for in {columns[-1]!r}. The columns are {listed(columns)}."
     if len(classes) < 2:
         got = f"only {classes.tolist()[0]!r}" if len(classes) else "no rows"
-        raise InputError("", source, "must have two labels or more", got, "Pass --target or --classes.")
+        raise InputError("", source, "must have two labels or more", got, f"Pass --target or --classes.{where}")
     if len(classes) > _MOST_CLASSES:
         must = f"must have at most {_MOST_CLASSES} labels that are not named"
-        do = "Is --target the right column? If so, name the labels with --classes."
+        do = f"Is --target the right column? If so, name the labels with --classes.{where}"
         raise InputError("", source, must, f"{len(classes):,}", do)

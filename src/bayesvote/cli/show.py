@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
 from rich.table import Table
+from rich.text import Text
 
 from bayesvote.datasets.streams import require_extra
 
@@ -22,7 +23,23 @@ def console() -> Console:
 
 def note(sentence: str) -> None:
     """Say something besides the result, on standard error."""
-    Console(stderr=True, highlight=False).print(sentence, markup=False, soft_wrap=True)
+    Console(stderr=True, highlight=False).print(plain(sentence), markup=False, soft_wrap=True)
+
+
+def plain(text: str) -> str:
+    r"""Text that cannot steer a terminal: characters that are not printed are written as escapes.
+
+    >>> plain("caf\xe9 \x1b[31m\u202e")
+    'caf\xe9 \\x1b[31m\\u202e'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def cell(text: str) -> Text:
+    """Text as it is, in a table: neither markup nor control characters mean anything."""
+    return Text(plain(text))
 
 
 def as_json(value: Any) -> None:
@@ -48,7 +65,7 @@ def facts(pairs: Mapping[str, str]) -> Table:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs.items():
-        table.add_row(name, value)
+        table.add_row(cell(name), cell(value))
     return table
 
 

@@ -1,24 +1,24 @@
-"""Readers of LIBSVM text, CSV and Parquet: chunks of rows from a file, in memory that does not grow with it."""
+"""What the readers of all formats share: chunks, labels, numbers, and lines that cannot be read."""
 
-import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
-from math import isfinite
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Argument, Array, InputError, did_you_mean
+from bayesvote._checks import Argument, InputError
+from bayesvote._input import LARGEST
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
+MOST_FEATURES = 2**20  # of a file that nobody has described: one wild index must not decide how large a model is
 _REPORTS = 20  # bad lines that are described; all are counted
+_SHOWN = 60  # characters of a bad value
 
 _MISSING = {"", "?", "na", "n/a", "nan", "none", "null"}
+_BOOLEANS = {"true": 1.0, "false": 0.0}
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?\s*", re.ASCII)
 
 
 class Chunk(NamedTuple):
@@ -27,7 +27,8 @@ class Chunk(NamedTuple):
     Attributes
     ----------
     X
-        The features, NaN where missing: CSR for LIBSVM text, dense otherwise.
+        The features, NaN where missing: CSR for LIBSVM text, dense for tables of numbers. Of a table with other
+        columns, a dictionary by their names: an array of numbers, or a list of values as they stand in the file.
     y
         The labels as they stand in the file: whole numbers, numbers or strings, as the stream's first label is. Empty
         for a stream without labels.
@@ -35,27 +36,39 @@ class Chunk(NamedTuple):
         The number of each row's line, from 1; of each row in a Parquet file.
     """
 
-    X: "Array | csr_array[np.float64, tuple[int, int]]"
+    X: Any
     y: NDArray[Any]
     lines: NDArray[np.int64]
 
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return len(self.lines)
 
-class Columns(NamedTuple):
-    """Which columns of a table to read, by their places: the features, and the label unless there is none."""
-
-    features: list[int]
-    label: int | None
+    def part(self, rows: slice) -> "Chunk":
+        """Some of the rows."""
+        return Chunk(_taken(self.X, rows), self.y[rows], self.lines[rows])
 
 
-Choose = Callable[[list[str]], Columns]
+def _taken(X: Any, rows: "slice | NDArray[np.bool_]") -> Any:
+    """Some rows: those of a slice, or those that are true."""
+    if not isinstance(X, dict):
+        return X[rows]
+    return {
+        name: list(compress(values, rows))
+        if isinstance(values, list) and isinstance(rows, np.ndarray)
+        else values[rows]
+        for name, values in X.items()
+    }
 
 
 class Reading(NamedTuple):
-    """A file that is being read: its features, its chunks, and the labels that it announces, if it does."""
+    """A file that is being read: its columns, its chunks, and the labels that it announces, if it does."""
 
     n_features: int
     feature_names: list[str] | None
     chunks: Iterator[Chunk]
+    label_name: str | None = None
     categories: Callable[[], NDArray[Any] | None] = lambda: None
     n_rows: int | None = None
 
@@ -78,17 +91,28 @@ class BadLines:
                 f"{self.source}, line {number}: {fault.subject}".rstrip(),
                 fault.must,
                 fault.got,
-                "Fix the line, or skip lines like it with",
+                f"{fault.do} Fix the line, or skip lines like it with".lstrip(),
                 Argument("bad_lines", "skip"),
             )
         self.count += 1
         if len(self.reports) < _REPORTS:
-            self.reports.append(f"line {number}: {fault.sentence().removesuffix('.')}")
+            said = InputError("", fault.subject, fault.must, fault.got)
+            self.reports.append(f"line {number}: {said.sentence().removesuffix('.')}")
 
 
-def _fault(subject: str, must: str, got: str = "") -> InputError:
+def fault(subject: str, must: str, got: str = "", do: str = "") -> InputError:
     """What is wrong with a line; ``BadLines`` adds who refuses it, and where it is."""
-    return InputError("", subject, must, got)
+    return InputError("", subject, must, got, do)
+
+
+def too_long(longest: int) -> InputError:
+    """What is wrong with a line that has no end."""
+    return fault("it", f"must have at most {longest:,} characters", "more")
+
+
+def shown(text: str) -> str:
+    """A value as errors show it: quoted, without control characters, and not too long."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 class LabelReader:
@@ -101,12 +125,15 @@ class LabelReader:
     def _read(self, text: str) -> int | float | str:
         text = text.strip()
         if text.casefold() in _MISSING:
-            raise _fault("the label", "is missing")
+            raise fault("the label", "is missing")
+        if "\0" in text:
+            # NumPy's strings lose it at their end, so that two labels would become one.
+            raise fault("the label", "must not hold a NUL character", shown(text))
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise _fault("the label", "is not UTF-8 text") from None
-        number = float(text) if _is_number(text) else np.nan
+            raise fault("the label", "is not UTF-8 text") from None
+        number = float(text) if is_number(text) else np.nan
         # Beyond 2**53 whole numbers would be rounded, so that two labels could become one.
         kind = str if not abs(number) <= 2**53 else int if number.is_integer() else float
         self._kind = self._kind or kind
@@ -114,7 +141,7 @@ class LabelReader:
             return text
         if kind is str or (self._kind is int and kind is float):
             what = "a whole number" if self._kind is int else "a number"
-            raise _fault("the label", f"must be {what}, as the first label is", repr(text))
+            raise fault("the label", f"must be {what}, as the first label is", shown(text))
         return int(number) if self._kind is int else number
 
 
@@ -127,7 +154,7 @@ class Assembler:
 
     def chunk(
         self,
-        X: "Array | csr_array[np.float64, tuple[int, int]]",
+        X: Any,
         labels: Sequence[str] | None,
         lines: NDArray[np.int64],
         faults: dict[int, InputError],
@@ -141,253 +168,93 @@ class Assembler:
             if number not in faults:
                 try:
                     y.append(self._labels.read(label))
-                except InputError as fault:
-                    faults[number] = fault
+                except InputError as error:
+                    faults[number] = error
         for number in sorted(faults):
             self._bad.report(number, faults[number])
         if faults:
             keep = ~np.isin(lines, list(faults))
-            X, lines = X[keep], lines[keep]
+            X, lines = _taken(X, keep), lines[keep]
         if len(lines):
             yield Chunk(X, np.array(y), lines)
 
 
-def read_libsvm(file: BinaryIO, chunk_size: int, n_features: int | None, bad: BadLines) -> Iterator[Chunk]:
-    """Read lines of a label and index:value pairs, indices rising from 1."""
-    from scipy.sparse import csr_array
+class Numbers:
+    """Reads the numbers of a table's text.
 
-    from bayesvote.datasets import _libsvm_kernels as kernels
+    Parameters
+    ----------
+    decimal
+        The decimal mark, "." or ",". None for a point, or a comma if the file writes 1,5 and never 1.5.
+    """
 
-    widest = 2**31 - 1 if n_features is None else n_features
+    def __init__(self, decimal: str | None) -> None:
+        self._open = decimal is None
+        self._comma = decimal == ","
 
-    def fault(line: bytes, code: int) -> InputError:
-        if code == kernels.NO_LABEL:
-            return _fault("it", "must start with a label", "an index:value pair")
-        if code == kernels.NOT_A_PAIR:
-            return _fault("after the label", "must come index:value pairs", "something else")
-        if code == kernels.NOT_RISING:
-            return _fault("feature indices", "must rise, starting at 1 or above")
-        largest = max(int(index) for index in re.findall(rb"\s(\d+):", line))
-        return _fault("feature indices", f"must be at most {widest}", str(largest))
+    def reads(self, text: str) -> bool | None:
+        """Whether a text would be read as a number; None if it is missing."""
+        text = text.strip()
+        if text.casefold() in _MISSING:
+            return None
+        # A number with a decimal comma is one, even where such are refused: it is no category.
+        return bool(_DECIMAL_COMMA.fullmatch(text)) or text.casefold() in _BOOLEANS or is_number(text)
 
-    assembler = Assembler(bad)
-    read = 0
-    while batch := list(islice(file, chunk_size)):
-        raw = b"".join(batch) + b"\n"
-        text = np.frombuffer(raw, dtype=np.uint8)
-        n, n_pairs = len(batch), raw.count(b":")
-        codes, starts, spans = np.empty(n, np.int8), np.empty(n + 1, np.int64), np.empty((n, 2), np.int64)
-        columns, values, odd = np.empty(n_pairs, np.int32), np.empty(n_pairs), np.empty((n_pairs, 4), np.int64)
-        n_odd = kernels.parse(text, widest, codes, spans, starts, columns, values, odd)
-
-        faults = {read + 1 + i: fault(batch[i], codes[i]) for i in np.flatnonzero(codes > kernels.GOOD).tolist()}
-        for i, k, first, last in odd[:n_odd].tolist():
+    def row(self, texts: list[str], names: list[str]) -> list[float]:
+        """Values of a row."""
+        if not self._comma:
             try:
-                values[k] = _finite(f"feature {columns[k] + 1}", raw[first:last].decode("utf-8", "replace"))
-            except InputError as error:
-                faults.setdefault(read + 1 + i, error)
-        good = np.flatnonzero(codes == kernels.GOOD)
-        labels = [raw[first:last].decode("utf-8", "surrogateescape") for first, last in spans[good].tolist()]
-        n_pairs = int(starts[n])
-        width = n_features if n_features is not None else int(columns[:n_pairs].max(initial=-1)) + 1
-        X = csr_array((values[:n_pairs], columns[:n_pairs], starts), shape=(n, width))
-        yield from assembler.chunk(X if len(good) == n else X[good], labels, read + 1 + good, faults)
-        read += n
+                values = list(map(float, texts))
+                if min(values, default=0.0) > -LARGEST and max(values, default=0.0) < LARGEST and sum(values) < np.inf:
+                    joined = "".join(texts)
+                    if "_" not in joined:
+                        self._open = self._open and "." not in joined
+                        return values
+            except ValueError:
+                pass
+        return [self.value(f"column {name!r}", text) for name, text in zip(names, texts, strict=True)]
+
+    def value(self, name: str, text: str) -> float:
+        """A number, or NaN for a missing one."""
+        known = _BOOLEANS.get(text.strip().casefold())
+        if known is not None:
+            return known
+        if (self._open or self._comma) and _DECIMAL_COMMA.fullmatch(text):
+            self._open, self._comma = False, True
+            return finite(name, text.replace(".", "").replace(",", "."))
+        if self._comma and "." in text:
+            raise fault(name, "must be a number with a decimal comma, as those before", shown(text))
+        self._open = self._open and "." not in text
+        return finite(name, text)
 
 
-def _finite(name: str, text: str) -> float:
+def plain_text(name: str, text: str) -> str:
+    """A text without blanks around it, empty if it stands for a missing value."""
+    text = text.strip()
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise fault(f"column {name!r}", "is not UTF-8 text") from None
+    return "" if text.casefold() in _MISSING else text
+
+
+def finite(name: str, text: str) -> float:
     """A number, or NaN for a missing one."""
     if text.strip().casefold() in _MISSING:
         return np.nan
-    if not _is_number(text) or not isfinite(float(text)):
-        raise _fault(name, "must be a finite number", repr(text))
-    return float(text)
+    value = float(text) if is_number(text) else np.inf
+    if not abs(value) < np.inf:
+        raise fault(name, "must be a finite number", shown(text))
+    if abs(value) > LARGEST:
+        raise fault(name, f"must be a number of at most {LARGEST:g} in size", shown(text))
+    return value
 
 
-def relabelled(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Put a label at the start of lines of LIBSVM text, replacing any: the reader expects one."""
-    for line in lines:
-        first, *rest = line.split(None, 1) or [b"#"]
-        if first.startswith(b"#"):
-            yield line
-        else:
-            yield b"0 " + (line if b":" in first else b"".join(rest) or b"\n")
-
-
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number as data files write them."""
     try:
         float(text)
     except ValueError:
         return False
     return "_" not in text  # Python allows 1_000; data files do not
-
-
-def read_csv(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines) -> Reading:
-    """Read the header, choose columns by it, then read these."""
-    text = (line.decode("utf-8", "surrogateescape") for line in file)
-    first = next(text, "").removeprefix("\ufeff")
-    delimiter = max(",;\t", key=first.count)
-    header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
-    if not header or all(_is_number(name) for name in header):
-        must = f"of {bad.source} must name the columns"
-        raise InputError(bad.who, "the first line", must, repr(first.strip()), "Add a header line.")
-    columns = choose(header)
-    rows = csv.reader(text, delimiter=delimiter, strict=True)
-    names = [header[j] for j in columns.features]
-    return Reading(len(names), names, _csv_chunks(rows, header, columns, chunk_size, bad))
-
-
-def _csv_chunks(rows: Any, header: list[str], columns: Columns, chunk_size: int, bad: BadLines) -> Iterator[Chunk]:
-    assembler = Assembler(bad)
-    features, place = columns
-    names = [header[j] for j in features]
-    all_others = features == [j for j in range(len(header)) if j != place]
-    more = True
-    while more:
-        values: list[list[float]] = []
-        labels: list[str] | None = None if place is None else []
-        lines: list[int] = []
-        faults: dict[int, InputError] = {}
-        while len(values) + len(faults) < chunk_size:
-            number = rows.line_num + 2  # lines count from 1, and the header is one
-            try:
-                row = next(rows, None)
-                if row is None:
-                    more = False
-                    break
-                if not row:
-                    continue
-                if len(row) != len(header):
-                    raise _fault("it", f"must have {len(header)} fields, as the header has", str(len(row)))
-                fields = row if all_others else [row[j] for j in features]
-                label = "" if place is None else row[place]
-                if all_others and place is not None:
-                    del row[place]
-                values.append(_csv_values(fields, names))
-                if labels is not None:
-                    labels.append(label)
-                lines.append(number)
-            except InputError as fault:
-                faults[number] = fault
-            except csv.Error as error:
-                faults[number] = _fault("", str(error))
-        X = np.array(values).reshape(-1, len(names))
-        yield from assembler.chunk(X, labels, np.array(lines, dtype=np.int64), faults)
-
-
-def _csv_values(row: list[str], names: list[str]) -> list[float]:
-    try:
-        values = list(map(float, row))
-        if isfinite(sum(values)) and "_" not in "".join(row):
-            return values
-    except ValueError:
-        pass
-    return [_finite(f"column {name!r}", text) for name, text in zip(names, row, strict=True)]
-
-
-def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines) -> Reading:
-    """Read the schema, choose columns by it, then read these and no others."""
-    import pyarrow.parquet
-    import pyarrow.types as kinds
-
-    try:
-        table = pyarrow.parquet.ParquetFile(file)
-    except pyarrow.ArrowException as error:
-        raise OSError(str(error)) from error
-    schema = table.schema_arrow
-    features, label = choose(schema.names)
-    names = [schema.names[j] for j in features]
-    for j, name in zip(features, names, strict=True):
-        kind = schema.field(j).type
-        if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
-            subject = f"column {name!r} of {bad.source}"
-            raise InputError(bad.who, subject, "must hold numbers", str(kind), "Encode it first.")
-    # Columns are asked for by name; where names are not unique, by place among all of them.
-    unique = len(set(schema.names)) == len(schema.names)
-    read_places = sorted([*features, *([] if label is None else [label])]) if unique else range(len(schema.names))
-    asked = [schema.names[j] for j in read_places] if unique else None
-    place = {j: k for k, j in enumerate(read_places)}
-
-    def chunks() -> Iterator[Chunk]:
-        assembler = Assembler(bad)
-        read = 0
-        for batch in table.iter_batches(batch_size=chunk_size, columns=asked):
-            X = np.empty((batch.num_rows, len(names)))
-            for k, j in enumerate(features):
-                X[:, k] = batch.column(place[j]).cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-            labels = None if label is None else _texts(batch.column(place[label]).to_pylist())
-            infinite = np.isinf(X)
-            faults = {
-                read + 1 + i: _fault(
-                    f"column {names[int(infinite[i].argmax())]!r}", "must be a finite number", "infinity"
-                )
-                for i in np.flatnonzero(infinite.any(axis=1)).tolist()
-            }
-            yield from assembler.chunk(X, labels, np.arange(read + 1, read + 1 + len(X)), faults)
-            read += batch.num_rows
-
-    def categories() -> NDArray[Any] | None:
-        if label is None or not unique or not kinds.is_dictionary(schema.field(label).type):
-            return None
-        reader = LabelReader()
-        found: set[Any] = set()
-        for group in range(table.num_row_groups):
-            # Any row comes with the categories of its whole group. The first label decides whether labels are numbers.
-            for batch in table.iter_batches(1, row_groups=[group], columns=[schema.names[label]]):
-                column = batch.column(0)
-                try:
-                    found.update(map(reader.read, _texts(column.to_pylist()) if group == 0 else []))
-                    found.update(map(reader.read, _texts(column.dictionary.to_pylist())))
-                except InputError:
-                    return None  # reading the rows will tell which of them is wrong
-                break
-        return np.array(sorted(found)) if found else None
-
-    return Reading(len(names), names, chunks(), categories, table.metadata.num_rows)
-
-
-def _texts(labels: list[object]) -> list[str]:
-    return ["" if label is None else str(label) for label in labels]
-
-
-def labelled_columns(who: str, source: str, names: Sequence[str], target: str | int | None) -> Columns:
-    """All columns: the label's by its name or place, the last one for None, and the others as features."""
-    place: int | None = None
-    if target is None:
-        place = len(names) - 1
-    elif isinstance(target, str):
-        place = names.index(target) if target in names else None
-    elif -len(names) <= target < len(names):
-        place = target % len(names)
-    if place is None:
-        must = f"must be a column of {source}, {', '.join(names)}"
-        raise InputError(who, "target", must, repr(target), did_you_mean(str(target), names))
-    if len(names) < 2:
-        raise InputError(who, source, "must have a label and at least one feature", f"only {names[0]!r}")
-    return Columns([j for j in range(len(names)) if j != place], place)
-
-
-def feature_columns(
-    who: str,
-    source: str,
-    names: Sequence[str],
-    n_features: int,
-    feature_names: Sequence[str] | None,
-    target: str | int | None,
-) -> Columns:
-    """Features only: by their names, or else all columns but that of the label, which may be there or not."""
-    if feature_names is not None:
-        for name in feature_names:
-            if name not in names:
-                must = f"must have the column {name!r} of the model"
-                raise InputError(who, source, must, do=did_you_mean(name, names))
-        return Columns([names.index(name) for name in feature_names], None)
-    if target is not None:
-        features = labelled_columns(who, source, names, target).features
-    else:
-        # If there is one column too many, the last one is the label.
-        features = list(range(len(names) - 1 if len(names) == n_features + 1 else len(names)))
-    if len(features) != n_features:
-        must = f"must have the model's {n_features} features, with or without a label"
-        raise InputError(who, source, must, f"{len(names)} columns")
-    return Columns(features, None)

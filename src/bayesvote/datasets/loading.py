@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bayesvote._checks import Array, InputError, one_of
 from bayesvote.datasets.registry import DATASETS, SITE, Facts
 from bayesvote.datasets.streams import open_bytes, require_extra, stream
+from bayesvote.tables import is_table, read_table
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -114,16 +115,37 @@ def cache_folder() -> Path:
     return Path(base) / "bayesvote"
 
 
-def scale(X: "Array | Sparse") -> "Array | Sparse":
+@overload
+def scale(X: "Array | Sparse") -> "Array | Sparse": ...
+
+
+@overload
+def scale(X: Any) -> Any: ...
+
+
+def scale(X: Any) -> Any:
     """Map every feature to [-1, 1] by its least and largest value; a constant one becomes 0.
 
-    Sparse features are divided by their largest size instead, so that zeros stay zeros.
+    Sparse features are divided by their largest size instead, so that zeros stay zeros. Of a DataFrame, of pandas or
+    polars, the columns of numbers are mapped, and the others stay as they are.
 
     >>> scale(np.array([[1.0, 5.0, np.nan], [3.0, 5.0, 2.0], [2.0, 5.0, 4.0]]))
     array([[-1.,  0., nan],
            [ 1.,  0., -1.],
            [ 0.,  0.,  1.]])
     """
+    if hasattr(X, "dtypes") and is_table(X):
+        cells = read_table("scale", X).columns
+        mapped = {name: scale(one.numbers[:, None])[:, 0] for name, one in cells.items() if one.kind == "number"}
+        if hasattr(X, "with_columns"):
+            return X.with_columns(**mapped)
+        out = X.copy()
+        for name in X.columns:
+            if str(name) in mapped:
+                out[name] = mapped[str(name)]
+        return out
+    if not hasattr(X, "indices"):
+        X = np.asarray(X, dtype=np.float64)
     if not isinstance(X, np.ndarray):
         largest = np.zeros(X.shape[1])
         np.fmax.at(largest, X.indices, np.abs(X.data))

@@ -1,38 +1,46 @@
 """Streams of the user's own data: a file or standard input, read chunk by chunk in constant memory."""
 
-import bz2
-import gzip
-import io
-import lzma
 import os
 import re
-import sys
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
-from typing import Any, BinaryIO, NamedTuple, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import InputError, integer, one_of
-from bayesvote.datasets._readers import (
-    BadLines,
+from bayesvote._checks import InputError, integer, one_of, positive
+from bayesvote.datasets._columns import (
+    KINDS,
     Choose,
-    Chunk,
     Columns,
-    Reading,
+    Header,
+    Wanted,
     feature_columns,
     labelled_columns,
-    read_csv,
-    read_libsvm,
-    read_parquet,
-    relabelled,
+    listed,
 )
+from bayesvote.datasets._csv import read_csv
+from bayesvote.datasets._libsvm import read_libsvm
+from bayesvote.datasets._lines import Lines
+from bayesvote.datasets._parquet import read_parquet
+from bayesvote.datasets._readers import BadLines, Chunk, Reading
+from bayesvote.datasets._sources import DAMAGE, Source, is_replayable, open_bytes, open_seekable, require_extra
+
+__all__ = [
+    "Stream",
+    "Survey",
+    "is_replayable",
+    "listed",
+    "open_bytes",
+    "require_extra",
+    "source_name",
+    "stream",
+    "stream_unlabelled",
+    "survey",
+]
 
 _SUFFIXES = {".csv": "csv", ".tsv": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm"}
 _LIBSVM_LINE = re.compile(rb"(?:\s|#[^\n]*\n)*(?:[^\s:]+\s+)?\d+:")  # with a label or without
-_DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 class Stream(Iterator[Chunk]):
@@ -42,20 +50,22 @@ class Stream(Iterator[Chunk]):
     ----------
     n_features
         The number of features of every row.
-    feature_names
-        Their names, if the file has them.
+    feature_names, label_name
+        Their names and that of the label's column, if the file has them.
     skipped
         How many bad lines were skipped so far.
     reports
         The number and the fault of the first of them.
     """
 
-    def __init__(self, file: io.BufferedReader, reading: Reading, bad: BadLines) -> None:
+    def __init__(self, file: Source, lines: Lines, reading: Reading, bad: BadLines) -> None:
         self._file = file
+        self._lines = lines
         self._reading = reading
         self._bad = bad
         self.n_features = reading.n_features
         self.feature_names = reading.feature_names
+        self.label_name = reading.label_name
 
     @property
     def skipped(self) -> int:
@@ -79,16 +89,57 @@ class Stream(Iterator[Chunk]):
     def __next__(self) -> Chunk:
         try:
             return next(self._reading.chunks)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             self.close()
             raise _damaged(self._bad, error) from error
         except BaseException:
             self.close()
             raise
 
+    @property
+    def live(self) -> bool:
+        """Whether the rows come from a pipe or a terminal, when they come."""
+        return self._file.live is not None
+
+    @property
+    def flush_after(self) -> float | None:
+        """Seconds after which a chunk of a live stream is handed over with the rows that have come."""
+        return self._lines.flush_after
+
+    @flush_after.setter
+    def flush_after(self, seconds: float | None) -> None:
+        self._lines.flush_after = seconds
+
     def close(self) -> None:
         """Close the file; happens by itself at its end."""
         self._file.close()
+
+
+class _How(NamedTuple):
+    """How a file is read, whatever is wanted of it."""
+
+    who: str
+    path: str
+    format: str
+    chunk_size: int
+    bad_lines: str
+    header: bool | None
+    decimal: str | None
+    wanted: Wanted = Wanted({})
+
+    @property
+    def source(self) -> str:
+        return source_name(self.path)
+
+    def check(self) -> "_How":
+        one_of(self.who, "format", self.format, ("auto", "libsvm", "csv", "parquet"))
+        one_of(self.who, "bad_lines", self.bad_lines, ("error", "skip"))
+        integer(self.who, "chunk_size", self.chunk_size)
+        for name, kind in self.wanted.kinds.items():
+            one_of(self.who, f"columns[{name!r}]", kind, KINDS)
+        if self.decimal not in (None, ".", ","):
+            raise InputError(self.who, "decimal", "must be '.', ',' or None", repr(self.decimal))
+        return self
 
 
 def stream(
@@ -99,6 +150,11 @@ def stream(
     target: str | int | None = None,
     bad_lines: str = "error",
     n_features: int | None = None,
+    header: bool | None = None,
+    decimal: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+    flush_after: float | None = None,
 ) -> Stream:
     r"""Read a file of labelled rows chunk by chunk.
 
@@ -109,14 +165,27 @@ def stream(
     format
         "libsvm", "csv", "parquet", or "auto": by the file's name or else its first line.
     chunk_size
-        Rows per chunk, at most.
+        Rows per chunk, at most. Very long rows come in smaller chunks.
     target
         The label's column in CSV and Parquet, by name or place; the last one by default.
     bad_lines
         "error", or "skip": lines that cannot be read are left out and counted.
     n_features
-        The number of features of LIBSVM text. By default the file is read once more to find it,
-        which standard input cannot be.
+        The number of features of LIBSVM text. By default the file is read once more to find it, up to 1,048,576;
+        standard input cannot be.
+    header
+        Whether the first line of CSV names the columns. None if it should, and is refused if it looks like a row.
+    decimal
+        The decimal mark in CSV, "." or ",". None for a point, or a comma if columns are not divided by commas and
+        the numbers have commas, never points.
+    columns
+        Kinds of columns of CSV and Parquet by their names: "number", "category", "boolean", "date", or "drop". Others
+        are read as numbers or as texts, as most of their first hundred values are.
+    features
+        The names of the columns to learn from; all but the label's by default.
+    flush_after
+        Seconds after which a chunk from a pipe is handed over with the rows that have come. None to wait until it is
+        full.
 
     Examples
     --------
@@ -134,20 +203,22 @@ def stream(
     """
     if n_features is not None:
         integer("stream", "n_features", n_features)
+    wanted = Wanted(columns or {}, features)
+    how = _How("stream", os.fspath(path), format, chunk_size, bad_lines, header, decimal, wanted).check()
 
-    def choose(names: list[str]) -> Columns:
-        return labelled_columns("stream", source_name(path), names, target)
+    def choose(found: Header) -> Columns:
+        return labelled_columns("stream", how.source, found, target, wanted)
 
-    def libsvm(file: BinaryIO, bad: BadLines) -> Reading:
+    def libsvm(lines: Lines, bad: BadLines) -> Reading:
         _no_target(bad, target)
-        width = _width(os.fspath(path), chunk_size) if n_features is None else n_features
-        return Reading(width, None, read_libsvm(file, chunk_size, width, bad))
+        width = _width(how) if n_features is None else n_features
+        return Reading(width, None, read_libsvm(lines, chunk_size, width, bad, stated=n_features is not None))
 
-    found = _open("stream", path, format, chunk_size, bad_lines, choose, libsvm)
+    found = _open(how, choose, libsvm, flush_after=flush_after)
     if n_features not in (None, found.n_features):
         found.close()
         must = f"must have {n_features} features, as asked"
-        raise InputError("stream", source_name(path), must, str(found.n_features))
+        raise InputError("stream", how.source, must, str(found.n_features))
     return found
 
 
@@ -160,12 +231,16 @@ def stream_unlabelled(
     target: str | int | None = None,
     bad_lines: str = "error",
     chunk_size: int = 4096,
+    header: bool | None = None,
+    decimal: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    flush_after: float | None = None,
 ) -> Stream:
     r"""Read the features of a file's rows chunk by chunk, whether they have labels or not.
 
     Parameters
     ----------
-    path, format, bad_lines, chunk_size
+    path, format, bad_lines, chunk_size, header, decimal, columns, flush_after
         As in `stream`.
     n_features
         How many features to find.
@@ -187,16 +262,17 @@ def stream_unlabelled(
      [0.1 0. ]]
     """
     integer("stream_unlabelled", "n_features", n_features)
+    wanted = Wanted(columns or {})
+    how = _How("stream_unlabelled", os.fspath(path), format, chunk_size, bad_lines, header, decimal, wanted).check()
 
-    def choose(names: list[str]) -> Columns:
-        return feature_columns("stream_unlabelled", source_name(path), names, n_features, feature_names, target)
+    def choose(found: Header) -> Columns:
+        return feature_columns(how.who, how.source, found, n_features, feature_names, target)
 
-    def libsvm(file: BinaryIO, bad: BadLines) -> Reading:
-        lines = cast(BinaryIO, relabelled(iter(file)))
-        chunks = (chunk._replace(y=np.empty(0)) for chunk in read_libsvm(lines, chunk_size, n_features, bad))
-        return Reading(n_features, None, chunks)
+    def libsvm(lines: Lines, bad: BadLines) -> Reading:
+        chunks = read_libsvm(lines, chunk_size, n_features, bad, labelled=False)
+        return Reading(n_features, None, (chunk._replace(y=np.empty(0)) for chunk in chunks))
 
-    return _open("stream_unlabelled", path, format, chunk_size, bad_lines, choose, libsvm)
+    return _open(how, choose, libsvm, flush_after=flush_after)
 
 
 class Survey(NamedTuple):
@@ -210,11 +286,14 @@ class Survey(NamedTuple):
         How many rows it has; of a Parquet file, bad ones included.
     n_features
         How many features LIBSVM text has; None for other formats.
+    columns
+        The names of the columns, the label's last; None for LIBSVM text.
     """
 
     labels: NDArray[Any]
     n_rows: int
     n_features: int | None
+    columns: list[str] | None = None
 
 
 def survey(
@@ -225,6 +304,10 @@ def survey(
     bad_lines: str = "error",
     n_features: int | None = None,
     chunk_size: int = 4096,
+    header: bool | None = None,
+    decimal: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> Survey:
     """Find out what a model must know about a file before it learns the first row.
@@ -234,28 +317,34 @@ def survey(
 
     Parameters
     ----------
-    path, format, target, bad_lines, n_features, chunk_size
+    path, format, target, bad_lines, n_features, chunk_size, header, decimal, columns, features
         As in `stream`.
     on_rows
         Called with the number of rows read so far: with 0 before the first one, and never if no row must be read.
     """
     widest = 0
+    names: list[str] | None = None
+    wanted = Wanted(columns or {}, features)
+    how = _How("stream", os.fspath(path), format, chunk_size, bad_lines, header, decimal, wanted).check()
 
-    def choose(names: list[str]) -> Columns:
-        return labelled_columns("stream", source_name(path), names, target)
+    def choose(found: Header) -> Columns:
+        nonlocal names
+        chosen = labelled_columns("stream", how.source, found, target, wanted)
+        names = [found.names[j] for j in (*chosen.features, chosen.label) if j is not None]
+        return chosen
 
-    def choose_label(names: list[str]) -> Columns:
-        return Columns([], choose(names).label)
+    def choose_label(found: Header) -> Columns:
+        return Columns([], choose(found).label)
 
-    def libsvm(file: BinaryIO, bad: BadLines) -> Reading:
+    def libsvm(lines: Lines, bad: BadLines) -> Reading:
         _no_target(bad, target)
-        return Reading(0, None, read_libsvm(file, chunk_size, n_features, bad))
+        return Reading(0, None, read_libsvm(lines, chunk_size, n_features, bad))
 
-    found = _open("stream", path, format, chunk_size, bad_lines, choose, libsvm, choose_label)
+    found = _open(how, choose, libsvm, choose_label)
     labels = found.categories()
     if labels is not None:
         found.close()
-        return Survey(labels, found.n_rows or 0, None)
+        return Survey(labels, found.n_rows or 0, None, names)
     seen: set[Any] = set()
     n_rows = 0
     if on_rows:
@@ -263,10 +352,10 @@ def survey(
     for chunk in found:
         seen.update(np.unique(chunk.y).tolist())
         n_rows += len(chunk.y)
-        widest = max(widest, chunk.X.shape[1])
+        widest = max(widest, 0 if isinstance(chunk.X, dict) else chunk.X.shape[1])
         if on_rows:
             on_rows(n_rows)
-    return Survey(np.array(sorted(seen)), n_rows, widest if found.feature_names is None else None)
+    return Survey(np.array(sorted(seen)), n_rows, widest if names is None else None, names)
 
 
 def source_name(path: str | os.PathLike[str]) -> str:
@@ -275,41 +364,41 @@ def source_name(path: str | os.PathLike[str]) -> str:
 
 
 def _open(
-    who: str,
-    path: str | os.PathLike[str],
-    format: str,  # noqa: A002
-    chunk_size: int,
-    bad_lines: str,
+    how: _How,
     choose: Choose,
-    libsvm: Callable[[BinaryIO, BadLines], Reading],
+    libsvm: Callable[[Lines, BadLines], Reading],
     choose_parquet: Choose | None = None,
+    flush_after: float | None = None,
 ) -> Stream:
     """Open a file of any format: tables by what columns to choose, LIBSVM text by its own reader."""
-    one_of(who, "format", format, ("auto", "libsvm", "csv", "parquet"))
-    one_of(who, "bad_lines", bad_lines, ("error", "skip"))
-    integer(who, "chunk_size", chunk_size)
-    name = os.fspath(path)
-    bad = BadLines(who, source_name(path), bad_lines)
-    file = open_bytes(name)
+    if flush_after is not None:
+        positive(how.who, "flush_after", flush_after, zero=True)
+    bad = BadLines(how.who, how.source, how.bad_lines)
+    file = open_bytes(how.path)
+    lines = Lines(file, file.live)
+    lines.flush_after = flush_after
     try:
-        if format == "auto":
-            format = _guess(name, file)  # noqa: A001
-        if format == "libsvm":
-            reading = libsvm(file, bad)
-        elif format == "csv":
-            reading = read_csv(file, chunk_size, choose, bad)
-        elif name == "-":
-            raise InputError(who, "Parquet", "must come from a file", "standard input", "Save it first.")
+        form = _guess(how.path, file) if how.format == "auto" else how.format
+        if form == "libsvm":
+            reading = libsvm(lines, bad)
+        elif form == "csv":
+            reading = read_csv(
+                lines, how.chunk_size, choose, bad, header=how.header, decimal=how.decimal, kinds=how.wanted.stated
+            )
+        elif not is_replayable(how.path):
+            raise InputError(how.who, "Parquet", "must come from a file", how.source, "Save it first.")
         else:
-            require_extra(who, "pyarrow", "parquet", "to read Parquet")
-            reading = read_parquet(file, chunk_size, choose_parquet or choose, bad)
-    except _DAMAGE as error:
+            require_extra(how.who, "pyarrow", "parquet", "to read Parquet")
+            file.close()
+            file = open_seekable(how.path)
+            reading = read_parquet(file, how.chunk_size, choose_parquet or choose, bad, how.wanted.stated)
+    except DAMAGE as error:
         file.close()
         raise _damaged(bad, error) from error
     except BaseException:
         file.close()
         raise
-    return Stream(file, reading, bad)
+    return Stream(file, lines, reading, bad)
 
 
 def _no_target(bad: BadLines, target: str | int | None) -> None:
@@ -322,17 +411,17 @@ def _damaged(bad: BadLines, error: BaseException) -> InputError:
     return InputError(bad.who, bad.source, "must be a whole file", f"a damaged or cut one: {error}", "Fetch it again.")
 
 
-def _width(name: str, chunk_size: int) -> int:
+def _width(how: _How) -> int:
     """The largest feature index of a LIBSVM file."""
-    if name == "-":
-        must = "must be given for LIBSVM text on standard input, which is read only once"
+    if not is_replayable(how.path):
+        must = f"must be given for LIBSVM text from {how.source}, which is read only once"
         raise InputError("stream", "n_features", must)
-    with open_bytes(name) as file:
-        chunks = read_libsvm(file, chunk_size, None, BadLines("stream", name, "skip"))
-        return max((chunk.X.shape[1] for chunk in chunks), default=0)
+    with open_bytes(how.path) as file:
+        chunks = read_libsvm(Lines(file), how.chunk_size, None, BadLines("stream", how.path, "skip"))
+        return max((chunk.X.shape[1] for chunk in chunks if not isinstance(chunk.X, dict)), default=0)
 
 
-def _guess(name: str, file: io.BufferedReader) -> str:
+def _guess(name: str, file: Source) -> str:
     start = file.peek(1 << 16)
     if start.startswith(b"PAR1"):
         return "parquet"
@@ -340,87 +429,3 @@ def _guess(name: str, file: io.BufferedReader) -> str:
     if suffix in (".gz", ".bz2", ".xz", ".zst"):
         suffix = os.path.splitext(stem)[1]
     return _SUFFIXES.get(suffix) or ("libsvm" if _LIBSVM_LINE.match(start) else "csv")
-
-
-def open_bytes(name: str) -> io.BufferedReader:
-    """Open a file, "-" for standard input, for reading what it holds when decompressed."""
-    file = _Borrowed(cast(io.RawIOBase, sys.stdin.buffer)) if name == "-" else open(name, "rb")  # noqa: SIM115
-    start = file.peek(6)
-    if start.startswith(b"\x1f\x8b"):
-        return _Owning(gzip.GzipFile(fileobj=file), file)
-    if start.startswith(b"BZh"):
-        return _Owning(bz2.BZ2File(file), file)
-    if start.startswith(b"\xfd7zXZ\x00"):
-        return _Owning(lzma.LZMAFile(file), file)
-    if start.startswith(b"\x28\xb5\x2f\xfd"):
-        try:
-            require_extra("stream", "zstandard", "zstd", "to read a .zst file")
-        except ImportError:
-            file.close()
-            raise
-        return _Owning(_Zstandard(file), file)
-    return file
-
-
-class _Borrowed(io.BufferedReader):
-    """A reader of standard input, which is not ours to close."""
-
-    def close(self) -> None:
-        """Leave it open."""
-
-
-class _Owning(io.BufferedReader):
-    """A fast reader over a decompressor, which closes the compressed file too."""
-
-    def __init__(self, decompressor: object, compressed: io.BufferedReader) -> None:
-        super().__init__(cast(io.RawIOBase, decompressor), 1 << 16)
-        self._compressed = compressed
-
-    def close(self) -> None:
-        """Close both."""
-        super().close()
-        self._compressed.close()
-
-
-class _Zstandard(io.RawIOBase):
-    """Zstandard frames, decompressed; unlike the library's own reader it notices a cut file."""
-
-    def __init__(self, compressed: io.BufferedReader) -> None:
-        from zstandard import ZstdDecompressor
-
-        self._compressed = compressed
-        self._new_frame = ZstdDecompressor().decompressobj
-        self._frame = self._new_frame()
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        """Whether this can be read."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill the buffer as far as the next few kilobytes of the file do."""
-        from zstandard import ZstdError
-
-        while not self._ready:
-            data = self._compressed.read(4096)
-            if self._frame.eof:
-                data = self._frame.unused_data + data
-                if not data:
-                    return 0
-                self._frame = self._new_frame()
-            elif not data:
-                raise EOFError("the last Zstandard frame is not complete")
-            try:
-                self._ready = memoryview(self._frame.decompress(data))
-            except ZstdError as error:
-                raise OSError(str(error)) from error
-        n = min(len(buffer), len(self._ready))
-        buffer[:n] = self._ready[:n]
-        self._ready = self._ready[n:]
-        return n
-
-
-def require_extra(who: str, module: str, extra: str, purpose: str) -> None:
-    """Check that a library which only some users need is there, or say how to get it."""
-    if find_spec(module) is None:
-        raise ImportError(f"{who}: {module} must be installed {purpose}. Run: pip install 'bayesvote[{extra}]'")

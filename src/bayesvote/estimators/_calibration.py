@@ -3,6 +3,7 @@
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import all_finite, require
@@ -18,13 +19,26 @@ def _logs(probabilities: Array) -> Array:
     return np.asarray(np.log(np.maximum(probabilities, FAINT / probabilities.shape[1])))
 
 
+def tied(losses: Array) -> NDArray[np.bool_]:
+    """Rows whose two least losses are the same.
+
+    >>> tied(np.array([[1.0, 1.0, 2.0], [2.0, 2.0, 1.0]]))
+    array([ True, False])
+    """
+    if losses.shape[1] < 2:
+        return np.zeros(len(losses), dtype=np.bool_)
+    least = losses if losses.shape[1] == 2 else np.partition(losses, 1, axis=1)
+    return np.asarray(least[:, 0] == least[:, 1])
+
+
 class Calibration(NamedTuple):
     r"""Platt scaling learned online: :math:`\mathrm{softmax}(a \log p_k + b [k = \text{decision}])`.
 
     For two labels the log-odds of the decision become a times what they were, plus b; probabilities below 0.02/K count
     as that. Both a and b stay at or above 0, so the decision stays the likeliest label. They follow the log-likelihood
     by a Newton step per row, with its Fisher information so far, from the prior N((1, 0), I) that leaves probabilities
-    as they are.
+    as they are. Where the best labels are tied, as on rows about which no member votes, there is no decision to speak
+    of: b is left out, and nothing is learned.
     """
 
     mean: Array  # (2,): a, b
@@ -39,7 +53,9 @@ class Calibration(NamedTuple):
         """Learn from probabilities that were given before the labels were known; return a, b (n, 2) before each."""
         from bayesvote.estimators._probability_kernels import learn
 
-        before = np.empty((len(losses), 2))
+        before, tie = np.empty((len(losses), 2)), tied(losses)
+        if tie.any():
+            w = np.where(tie, 0.0, w)
         learn(self.mean, self.information, _logs(probabilities), decided(losses), y, w, forgetting, PRIOR, before)
         return before
 
@@ -47,7 +63,7 @@ class Calibration(NamedTuple):
         """Calibrated probabilities, by a and b as they are or, as ``mean`` (n, 2), as they were at each row."""
         a, b = (self.mean if mean is None else mean).T
         logs = a[..., None] * _logs(probabilities)
-        logs[np.arange(len(logs)), decided(losses)] += b
+        logs[np.arange(len(logs)), decided(losses)] += np.where(tied(losses), 0.0, b)
         return shares(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
     def check(self) -> None:

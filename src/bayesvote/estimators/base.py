@@ -1,24 +1,30 @@
 """What the classifiers share: checked tables, encoded labels, one pass over the rows, probabilities."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, column_or_1d, estimator_html_repr
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, as_rows
-from bayesvote._parts import Learned, Part
+from bayesvote._input import Rows, as_rows, check_if_sparse
+from bayesvote._journal import tell
+from bayesvote._parts import Learned, Part, looking
+from bayesvote.estimators import _class_weight
 from bayesvote.estimators._calibration import Calibration
+from bayesvote.estimators._html import summary
+from bayesvote.estimators._lesson import Lesson
+from bayesvote.losses import LossScale
 from bayesvote.model import Model, agreeing, decided
+from bayesvote.tables import Columns, Table, has_text, is_table, not_numbers, read_table
 
 M = TypeVar("M", bound=Model[Any])
 
@@ -26,19 +32,25 @@ M = TypeVar("M", bound=Model[Any])
 class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     """A model as a scikit-learn classifier.
 
-    Tables of pandas, polars and pyarrow, arrays and sparse matrices are taken; NaN is a missing value.
+    Tables of pandas, polars and pyarrow, dictionaries of columns, arrays and sparse matrices are taken; NaN is a
+    missing value. A table that is not of numbers alone is encoded by :class:`bayesvote.tables.Columns`, which learns
+    how as the stream goes on.
 
     ``start``, ``advance`` and ``probabilities`` are for callers that have checked their rows themselves.
     """
 
     complete = True
-    calibrated: bool
+    calibrated: bool | str
+    class_weight: Any
+    columns: Mapping[str, str] | None
     random_state: Any
     classes_: NDArray[Any]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     model_: M
     calibration_: Calibration
+    class_counts_: Array
+    columns_: Columns
 
     @abstractmethod
     def _model(self, classes: NDArray[Any]) -> M:
@@ -47,12 +59,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     @classmethod
     def around(cls, model: M) -> Self:
         """Return a classifier around a model that was started; its labels are the class indices."""
-        shell = cls(**model.parameters())
+        given: dict[str, Any] = {**model.parameters(), "calibrated": False}  # nothing was learned of its probabilities
+        shell = cls(**given)
         shell._take(model)
         return shell
 
     def _take(self, model: M) -> None:
-        self.model_, self.calibration_ = model, Calibration.start()
+        self.model_, self.calibration_, self.class_counts_ = model, *_nothing_learned(model.n_classes)
         self.n_features_in_, self.classes_ = model.n_features, np.arange(model.n_classes)
 
     @property
@@ -72,15 +85,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         sample_weight : array of shape (n,), optional
             How much each row counts, from 0 to 1e9. Not the same as repeating a row, since the order of rows matters.
         """
-        with self._unchanged_if_refused():
-            rows, labels = self._checked(X, y, reset=True)
-            check_classification_targets(labels)
-            classes = np.unique(labels)
-            w = _checks.weights(self.who, sample_weight, len(labels))
-            if not np.any(w):
-                raise ValueError(f"{self.who}.fit: sample_weight must be above 0 for some rows, got zeros only.")
-            codes = _checks.encoded(self.who, labels, classes)
-            self._learn(classes, self._started(self.n_features_in_, classes), Calibration.start(), rows, codes, w)
+        new = self._twin()
+        new.__dict__.pop("feature_names_in_", None)
+        rows, labels = new._checked(X, y, reset=True)
+        check_classification_targets(labels)
+        classes = np.unique(labels)
+        w = _checks.weights(self.who, sample_weight, len(labels))
+        if not np.any(w):
+            raise ValueError(f"{self.who}.fit: sample_weight must be above 0 for some rows, got zeros only.")
+        codes = _checks.encoded(self.who, labels, classes)
+        new._begin(classes)
+        self._learn_as(new, rows, codes, w)
         return self
 
     def partial_fit(
@@ -112,22 +127,44 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels of rows."""
-        losses = self._losses(X)
-        return np.asarray(self.classes_[decided(losses)])
+        now = self._fitted()
+        return np.asarray(now.classes_[decided(now._losses(X))])
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (n, K) of the labels, in the order of ``classes_``; the largest is that of ``predict``."""
-        return self.probabilities(self._losses(X))
+        now = self._fitted()
+        with now.undisturbed():  # model and calibration must be of the same moment
+            return now.probabilities(now._losses(X))
 
     def decision_function(self, X: Any) -> Array:
         """Lead of the second label, (n,), for two classes; minus the loss of every label, (n, K), for more."""
-        losses = self._losses(X)
+        now = self._fitted()
+        losses = now._losses(X)
         votes = agreeing(-losses, losses)
         return np.asarray(votes[:, 1] - votes[:, 0]) if votes.shape[1] == 2 else votes
 
+    def undisturbed(self) -> AbstractContextManager[Any]:
+        """Hold off learning: the model's guard is that of the calibration, too."""
+        return self.model_.guard.read if hasattr(self, "model_") else nullcontext()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.undisturbed():
+            state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+            # Perhaps these are learning again by the time that they are pickled.
+            return state | {name: deepcopy(state[name]) for name in _LEARNING if name in state}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # joblib may load read-only arrays, but a model learns in place.
-        super().__setstate__(state | {"model_": deepcopy(state["model_"])} if "model_" in state else state)
+        # joblib may load read-only arrays, but these learn in place.
+        super().__setstate__(state | {name: deepcopy(state[name]) for name in _LEARNING if name in state})
+
+    def _repr_html_inner(self) -> str:
+        """Return what notebooks show: scikit-learn's diagram and, once fitted, what was learned."""
+        diagram = estimator_html_repr(self)
+        return diagram + summary(self) if hasattr(self, "model_") else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:  # noqa: ARG002
+        shown = self._repr_html_inner() if hasattr(self, "_repr_html_") else None  # as scikit-learn is set to
+        return {"text/plain": repr(self)} | ({} if shown is None else {"text/html": shown})
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -135,27 +172,48 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         tags.input_tags.sparse = True
         return tags
 
-    def start(self, n_features: int, classes: NDArray[Any], rng: np.random.Generator | None = None) -> Self:
-        """Get ready for rows of n_features and for these classes, before the first row."""
-        model = self._started(n_features, classes, rng)
-        self.n_features_in_, self.classes_ = n_features, classes
-        self.model_, self.calibration_ = model, Calibration.start()
+    def check(self) -> None:
+        """Refuse parameters of which no model can be made, before there are any rows."""
+        asked = getattr(self, "max_features", None)
+        self._model(np.arange(2)).start(max(8, asked) if isinstance(asked, int) else 8, 2, np.random.default_rng(0))
+        Columns(self.columns)
+
+    def start(self, rows: int | Rows | Table, classes: NDArray[Any], rng: np.random.Generator | None = None) -> Self:
+        """Get ready for rows of so many features, or for rows like these, and for these classes; nothing is learned."""
+        new = self._twin()
+        new._note(rows)
+        new._begin(classes, rng)
+        self.__dict__ = new.__dict__
         return self
 
-    def advance(self, rows: Rows, codes: Labels, w: Array) -> tuple[Array, Array | None]:
+    def checked_rows(self, rows: Rows | Table) -> Rows | Table:
+        """Rows or a table like those that it was started for; others are refused."""
+        if isinstance(rows, Table) != hasattr(self, "columns_"):
+            what = "a table of more than numbers" if hasattr(self, "columns_") else "rows of numbers"
+            raise _checks.InputTypeError(self.who, "X", f"must be {what}, like that which was learned")
+        return self.columns_.checked(rows) if isinstance(rows, Table) else rows
+
+    def _note(self, rows: int | Rows | Table) -> None:
+        """Note what the features are."""
+        self.__dict__.pop("columns_", None)
+        self.n_features_in_ = rows if isinstance(rows, int) else rows.width
+        if isinstance(rows, Table):
+            self.columns_ = Columns(self.columns).start(rows)
+            self.feature_names_in_ = np.array(self.columns_.names, dtype=object)
+
+    def advance(self, rows: Rows | Table, codes: Labels, w: Array) -> tuple[Array, Array | None]:
         """Go on learning rows that are checked, with places of their labels among the classes.
 
         Returns what ``probabilities`` takes: the losses (n, K), row t before row t is learned, and the calibration
         (n, 2) at that time, if there is one.
         """
-        return self._learn(self.classes_, self.model_, self.calibration_, rows, codes, w)
+        return Lesson(self, codes, w).learn(rows)
 
     def probabilities(self, losses: Array, calibration: Array | None = None) -> Array:
         """Probabilities from losses, by the calibration as it is or as it was at each row."""
-        found = self.model_.probabilities(losses)
-        if self.calibrated:
-            found = agreeing(self.calibration_.calibrated(found, losses, calibration), losses)
-        return found
+        if not self._calibrates:
+            return self.model_.probabilities(losses)
+        return agreeing(self.calibration_.calibrated(self.model_.shares(losses), losses, calibration), losses)
 
     def parameters(self) -> dict[str, Any]:
         """Everything that the constructor takes; a random generator becomes None."""
@@ -163,64 +221,140 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         given = self.get_params(deep=False)
         return {name: None if isinstance(value, drawing) else value for name, value in given.items()}
 
+    @looking
     def learned(self) -> Learned | None:
         """The model, the calibration, and the classes and features they are about."""
         if not hasattr(self, "model_"):
             return None
         self.calibration_.check()
         facts = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
-        return Learned(facts, self.calibration_._asdict(), {"model_": self.model_})
+        arrays = self.calibration_._asdict() | {"class_counts": self.class_counts_}
+        parts: dict[str, Part] = {"model_": self.model_}
+        if hasattr(self, "columns_"):
+            parts["columns_"] = self.columns_
+        return Learned(facts, arrays, parts)
 
     def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
         """Take up what a file brings."""
-        facts, model = dict(learned.facts), learned.parts["model_"]
+        facts, parts = dict(learned.facts), dict(learned.parts)
+        model, columns = parts.pop("model_"), parts.pop("columns_", None)
         width, classes = facts["n_features_in_"], facts["classes_"]
+        if parts or not isinstance(columns, Columns | None) or (columns and len(columns.names) != width):
+            raise ValueError("columns that do not fit the features")
+        inside = columns.width if columns else width
         ordered = isinstance(classes, np.ndarray) and np.array_equal(np.unique(classes), classes)
         if (
             not isinstance(model, Model)
             or not ordered
             or type(width) is not int
-            or model.shape != (width, len(classes))
+            or model.shape != (inside, len(classes))
         ):
             raise ValueError("classes_ or n_features_in_ that do not fit the model")
         names = facts.get("feature_names_in_", np.empty(width))
         if not isinstance(names, np.ndarray) or names.shape != (width,) or facts.keys() - {*_FITTED}:
             raise ValueError(f"feature names that are not {width}")
-        calibration = Calibration(**learned.arrays)
+        _class_weight.check(self.who, self.class_weight, classes)
+        arrays = {"class_counts": np.zeros(len(classes)), **learned.arrays}  # older files have none
+        counts = arrays.pop("class_counts")
+        if counts.shape != classes.shape or counts.dtype != np.float64 or not np.all((counts >= 0) & (counts < np.inf)):
+            raise ValueError(f"class counts that are not {len(classes)} sums of weights")
+        calibration = Calibration(**arrays)
         for found, wanted in zip(calibration, Calibration.start(), strict=True):
             if found.shape != wanted.shape or found.dtype != wanted.dtype:
                 raise ValueError(f"a calibration of {found.dtype} {found.shape}")
         calibration.check()
-        self.__dict__.update(facts, model_=model, calibration_=calibration)
+        self.__dict__.update(facts, model_=model, calibration_=calibration, class_counts_=counts)
+        if columns:
+            self.columns_ = columns
+
+    @property
+    def _width(self) -> int:
+        """How many features the model gets."""
+        return self.columns_.width if hasattr(self, "columns_") else self.n_features_in_
 
     def _rows(self, X: Any) -> Rows:
         """Rows that the fitted model takes."""
-        check_is_fitted(self)
+        if self._is_table(X, reset=False):
+            with self.undisturbed():
+                return self.columns_.encode(X)
+        check_if_sparse(self.who, X)
         return as_rows(self.who, validate_data(self, X, reset=False, **_CHECKS))
 
     def _losses(self, X: Any) -> Array:
-        rows = self._rows(X)
-        return self.model_.losses(rows)
+        if not self._is_table(X, reset=False):
+            return self.model_.losses(self._rows(X))
+        table = read_table(self.who, X)
+        with self.undisturbed():  # model and columns must be of the same moment
+            encoded = self.columns_.encoded(self.columns_.checked(table))
+            return np.concatenate([self.model_.losses(rows) for rows in encoded])
 
-    def _checked(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows, NDArray[Any]]:
-        given, labels = validate_data(self, X, y, reset=reset, **_CHECKS)
-        return as_rows(self.who, given), labels
+    def _checked(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows | Table, NDArray[Any]]:
+        """Rows, or a table that is still to be encoded, and labels."""
+        y = _checks.label_array(y)
+        if not self._is_table(X, reset=reset):
+            check_if_sparse(self.who, X)
+            given, labels = validate_data(self, X, y, reset=reset, **_CHECKS)
+            if reset:
+                self.__dict__.pop("columns_", None)
+            return as_rows(self.who, given), labels
+        table = read_table(self.who, X)
+        labels = column_or_1d(y, warn=True)
+        if len(labels) != table.n:
+            raise _checks.InputError(self.who, "y", f"must have one label per row, {table.n}", str(len(labels)))
+        if reset:
+            self._note(table)
+        return self.columns_.checked(table), labels
 
-    @contextmanager
-    def _unchanged_if_refused(self) -> Iterator[None]:
-        """Keep what is known of the features if the rows are refused: scikit-learn notes the new ones first."""
-        before = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
+    def _is_table(self, X: Any, *, reset: bool) -> bool:
+        """Whether the columns of X are to be encoded; those of a fitted model are if they were."""
+        if reset:
+            return is_table(X) and (self.columns is not None or has_text(X))
+        if hasattr(self, "columns_") and not is_table(X):
+            names = self.feature_names_in_.tolist()
+            raise _checks.InputTypeError(
+                self.who,
+                "X",
+                f"must be a table with the columns {names}",
+                type(X).__name__,
+                "Give a DataFrame or a dict.",
+            )
+        if not hasattr(self, "columns_") and is_table(X) and has_text(X):
+            must = "must hold numbers only, like the rows that were learned"
+            raise _checks.InputTypeError(self.who, "X", must, f"a table in which {not_numbers(X)} do not")
+        return hasattr(self, "columns_")
+
+    def _twin(self) -> Self:
+        """The classifier as it is at this moment, whatever another thread makes of it; with the same model."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def _fitted(self) -> Self:
+        """Return such a twin, which must be fitted."""
+        check_is_fitted(self)
+        return self._twin()
+
+    def _begin(self, classes: NDArray[Any], rng: np.random.Generator | None = None) -> None:
+        """Have learned nothing, of these classes and the features that were noted."""
+        self.classes_, self.model_ = classes, self._started(self._width, classes, rng)
+        self.calibration_, self.class_counts_ = _nothing_learned(len(classes))
+
+    def _learn_as(self, new: Self, rows: Rows | Table, codes: Labels, w: Array) -> tuple[Array, Array | None]:
+        """Let a twin learn, and be as it is once it has; others see the one or the other."""
         try:
-            yield
-        except BaseException:
-            for name in _FITTED:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
+            found = new.advance(rows, codes, w)
+        except BaseException as error:
+            tell(error, self.who, 0, rows.n)
             raise
+        self.__dict__ = new.__dict__
+        return found
 
     def _started(self, n_features: int, classes: NDArray[Any], rng: np.random.Generator | None = None) -> M:
         if len(classes) < 2:
             raise ValueError(f"{self.who}: y must hold at least two classes, got one class, {classes.tolist()}.")
+        _class_weight.check(self.who, self.class_weight, classes)
+        if self.calibrated not in ("auto", True, False):
+            raise ValueError(f"{self.who}: calibrated must be 'auto', True or False, got {self.calibrated!r}.")
         model = self._model(classes)
         seed = self.random_state if rng is None else rng
         if not isinstance(seed, (int, np.integer, np.random.Generator)):
@@ -230,39 +364,42 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     def _continue(
         self, method: str, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Array, Array | None]:
-        """Learn further rows, as ``_learn`` does."""
+        """Learn further rows, as ``advance`` does."""
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError(
                 f"{self.who}.{method}: classes must be passed on the first call to {method}, got None. "
                 "Give all the labels that can come."
             )
-        if not first and classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+        given = np.unique(np.asarray(_checks.label_array([] if classes is None else classes)))
+        if not first and classes is not None and not np.array_equal(given, self.classes_):
             raise ValueError(
                 f"{self.who}.{method}: classes must be those of the first call, {self.classes_.tolist()}, "
-                f"got {np.unique(np.asarray(classes)).tolist()}. Leave them out after the first call."
+                f"got {given.tolist()}. Leave them out after the first call."
             )
-        with self._unchanged_if_refused():
-            rows, labels = self._checked(X, y, reset=first)
-            known = np.unique(np.asarray(classes)) if first else self.classes_
-            codes = _checks.encoded(self.who, labels, known)
-            w = _checks.weights(self.who, sample_weight, rows.n)
-            model = self._started(self.n_features_in_, known) if first else self.model_
-            return self._learn(known, model, Calibration.start() if first else self.calibration_, rows, codes, w)
+        new = self._twin()
+        rows, labels = new._checked(X, y, reset=first)
+        codes = _checks.encoded(self.who, labels, given if first else new.classes_)
+        w = _checks.weights(self.who, sample_weight, rows.n)
+        if not first:
+            return new.advance(rows, codes, w)
+        new._begin(given)
+        return self._learn_as(new, rows, codes, w)
 
-    def _learn(
-        self, classes: NDArray[Any], model: M, calibration: Calibration, rows: Rows, codes: Labels, w: Array
-    ) -> tuple[Array, Array | None]:
-        """Losses (n, K) of every row before it was learned, and the calibration (n, 2) then, if there is one."""
-        model.check_weights(w)
-        losses = model.advance(rows, codes, w)
-        means = None
-        if self.calibrated:
-            means = calibration.learn(model.probabilities(losses), losses, codes, w, self._forgetting)
-        self.classes_, self.model_, self.calibration_ = classes, model, calibration
-        return losses, means
+    @property
+    def _calibrates(self) -> bool:
+        """Whether probabilities are calibrated: "auto" leaves those alone that the model means as such."""
+        if isinstance(self.calibrated, str):
+            return self.model_.loss_scale is not LossScale.LOG_PROBABILITY
+        return bool(self.calibrated)
 
 
+def _nothing_learned(n_classes: int) -> tuple[Calibration, Array]:
+    """Calibration and class counts before any row."""
+    return Calibration.start(), np.zeros(n_classes)
+
+
+_LEARNING = ("model_", "calibration_", "class_counts_", "columns_")  # in place, guarded by the model's guard
 # What a fitted classifier has besides its parameters, its model and its calibration.
 _FITTED = ("classes_", "n_features_in_", "feature_names_in_")
 # ``as_rows`` looks for infinity; once is enough.

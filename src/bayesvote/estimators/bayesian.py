@@ -1,10 +1,8 @@
 """The ensemble as a scikit-learn classifier, with what its posterior knows beyond the labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
@@ -14,45 +12,74 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvote import _checks, members, weighting
 from bayesvote._checks import Array
+from bayesvote._input import Rows
 from bayesvote._named import make
+from bayesvote._parts import looking
 from bayesvote.ensemble import Ensemble
+from bayesvote.estimators._class_weight import BALANCED, weighted
+from bayesvote.estimators._explain import (
+    RECENT,
+    ColumnMap,
+    Columns,
+    as_table,
+    given_values,
+    importances,
+    joined,
+    pieces,
+    ranked,
+)
 from bayesvote.estimators.base import OnlineClassifier
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, EstimatorBank, Frozen, Union
-from bayesvote.weighting import Posterior, Weighter
+from bayesvote.model import decided
+from bayesvote.weighting import GaussianPosterior, Posterior, Weighter
 
 
 class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     """Online ensemble with Bayesian weights.
 
-    The paper's algorithm is ``members="perceptron"`` or ``"naive_bayes"`` with ``weighter="gamma_rate"``. The defaults
-    are what does best on most data: three kinds of members, and weights that know which of them are correlated.
+    The paper's algorithm is ``members="perceptron"`` or ``"naive_bayes"`` with ``weighter="gamma_rate"`` and
+    ``scale=False``. The defaults are what does best on most data: trees, linear and naive Bayes members, of the first
+    rows and of recent ones, and weights that know which of them are correlated and that drift. The default of version
+    0.1 is ``members="mixed", weighter="joint_gaussian", scale=False``.
 
-    Perceptrons want features of about the same scale: put a scaler before the classifier.
+    Linear members see standardised numbers, whose scales are learned as the stream goes on: see ``scale``.
 
     Parameters
     ----------
     members : str, Bank or list of classifiers
-        "mixed", "perceptron", "averaged_perceptron", "linear", "naive_bayes" or "fern", with parameters if need be,
-        such as "fern(depth=6)"; or a bank, of which a copy learns; or classifiers of scikit-learn or river. Of these,
-        fitted ones are used as they are, and the others learn online, by ``partial_fit`` or ``learn_one``. ``clone``
-        keeps fitted ones; in the grid of a search, wrap them in scikit-learn's ``FrozenEstimator``.
+        "adaptive", "fast", "mixed", "perceptron", "averaged_perceptron", "linear", "logistic", "naive_bayes", "fern"
+        or "tree", with parameters if need be, such as "fern(depth=6)"; or a bank, of which a copy learns; or
+        classifiers of scikit-learn or river. Of these, fitted ones are used as they are, and the others learn online,
+        by ``partial_fit`` or ``learn_one``. ``clone`` keeps fitted ones; in the grid of a search, wrap them in
+        scikit-learn's ``FrozenEstimator``.
     n_members : int
-        How many members, if they are named.
+        How many members, if they are named. In "adaptive" and "fast" some vote together, with one weight.
     max_features : "auto", float, int or None
         How many features each Perceptron or naive Bayes sees: what suits their kind, a fraction, a count, or None for
         all.
+    scale : bool
+        Whether linear members, if they are named or in a named mixture, see standardised numbers, by
+        :class:`bayesvote.Scaled`. A bank that is given is taken as it is.
     loss : str or callable
-        Loss of a member, by name or as a function of its margin. "gamma_shape" and "gamma_shape_rate" need "logistic";
-        "joint_gaussian" and "joint_logistic" want a bounded one, "ramp" or "zero_one".
+        Loss of a member, by name or as a function of its margin; "auto" is what suits the weighter: "logistic" for
+        "gamma_shape" and "gamma_shape_rate", "wide_ramp" for "drifting" and "joint_logistic", else "ramp".
     weighter : str or Weighter
-        "joint_gaussian", "joint_logistic", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting", "sgd",
-        "averaged_sgd" or "sag", with parameters if need be, such as "sag(horizon=5000)"; or a weighter.
+        "drifting", "joint_gaussian", "joint_logistic", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting",
+        "sgd", "averaged_sgd" or "sag", with parameters if need be, such as "sag(horizon=5000)"; or a weighter.
     forgetting : float
-        Factor by which the past fades with each row, if the weighter is named; 1 keeps all of it.
-    calibrated : bool
-        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same. Those of
-        "joint_logistic" are meant to do without.
+        Factor by which the past fades with each row, if the weighter is named and takes one; 1 keeps all of it. The
+        default weighter follows changes without.
+    columns : dict, optional
+        What columns of a table are where their types and first values do not tell: "number", "category", "boolean",
+        "date", or "drop" to leave one out. See docs/tables.md.
+    class_weight : None, dict or "balanced"
+        Factors of the rows' weights by their label; labels that a dict leaves out have 1. "balanced" weighs a row of a
+        class that has n_k of N rows so far with (N + K) / (K (n_k + 1)), so that all of the K classes count alike;
+        by the rows before it, so that chunks change nothing. Probabilities are those of the weighted stream, then.
+    calibrated : "auto" or bool
+        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same. "auto" does unless the
+        weighter's probabilities are meant to do without, as those of "drifting" and "joint_logistic".
     random_state : int, Generator, RandomState or None
         The randomness of the members' start. An integer means what it means to ``Ensemble.start``.
 
@@ -68,6 +95,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         The model itself.
     calibration_ : tuple
         What the calibration has learned.
+    columns_ : Columns
+        How the columns of a table are read, if ``fit`` saw one that is not of numbers alone.
 
     Examples
     --------
@@ -86,22 +115,28 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
 
     def __init__(
         self,
-        members: str | Bank[Any] | Sequence[Any] = "mixed",
+        members: str | Bank[Any] | Sequence[Any] = "adaptive",
         n_members: int = 100,
         *,
         max_features: str | float | int | None = "auto",
-        loss: str | Loss = "ramp",
-        weighter: str | Weighter[Any] = "joint_gaussian",
+        scale: bool = True,
+        loss: str | Loss = "auto",
+        weighter: str | Weighter[Any] = "drifting",
         forgetting: float = 1.0,
-        calibrated: bool = False,
+        columns: Mapping[str, str] | None = None,
+        class_weight: Any = None,
+        calibrated: bool | str = "auto",
         random_state: Any = None,
     ) -> None:
         self.members = members
         self.n_members = n_members
         self.max_features = max_features
+        self.scale = scale
         self.loss = loss
         self.weighter = weighter
         self.forgetting = forgetting
+        self.columns = columns
+        self.class_weight = class_weight
         self.calibrated = calibrated
         self.random_state = random_state
 
@@ -111,27 +146,146 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         With ``abstain_below``, a probability, the answer is a masked array: rows whose ``decision_certainty`` is lower
         are masked. Comparisons and means skip them: ``(model.predict(X, 0.9) == y).mean()``.
         """
-        labels = super().predict(X)
         if abstain_below is None:
-            return labels
+            return super().predict(X)
         if not 0 <= abstain_below <= 1:
             raise ValueError(f"{self.who}.predict: abstain_below must be a probability or None, got {abstain_below!r}.")
-        return np.ma.MaskedArray(labels, mask=self.decision_certainty(X) < abstain_below)
+        now = self._fitted()
+        with now.undisturbed():
+            rows = now._rows(X)
+            labels, certain = now.classes_[decided(now.model_.losses(rows))], now.model_.certainty(rows)
+        return np.ma.MaskedArray(labels, mask=certain < abstain_below)
 
     def decision_certainty(self, X: Any, size: int = 1000) -> Array:
         """Probability (n,) that the decision is that of the best weights, by ``size`` draws from their posterior.
 
         It tells whether the weights are known well enough, not whether the label is right: that is ``predict_proba``.
         """
-        rows = self._rows(X)
-        return self.model_.certainty(rows, size)
+        now = self._fitted()
+        with now.undisturbed():
+            return now.model_.certainty(now._rows(X), size)
 
     def contributions(self, X: Any) -> Array:
         """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains."""
-        rows = self._rows(X)
-        return self.model_.contributions(rows)
+        now = self._fitted()
+        with now.undisturbed():
+            return now.model_.contributions(now._rows(X))
+
+    def explain(self, X: Any, top: int | None = None) -> Any:
+        """Tell, as a table, which columns moved each decision, and how much.
+
+        Parameters
+        ----------
+        X
+            The rows.
+        top
+            How many columns of each row to show, those that moved it most; all by default. The others are added up.
+
+        Returns
+        -------
+        DataFrame, or a structured array if pandas is not installed
+            For each ``row`` its columns, those that moved it most first. ``label`` is the decision, ``over`` the next
+            best label and ``lead`` that of the one over the other. ``column`` has the ``value`` and has ``moved`` the
+            lead by so much: towards the decision if above 0, towards the other if below. ``looked`` is the share of the
+            vote that came from members that looked at the column. Two more lines have what the members said before
+            they looked at any column, "(start)", and what came from members that cannot tell, "(not told)"; what has
+            moved a row adds up to its lead.
+
+        Notes
+        -----
+        A Perceptron's or passive-aggressive member's column moves its score by weight times value, naive Bayes' by the
+        log-likelihood ratio: exactly. A tree's column moves it by the change of the node's value where it was asked, a
+        fern's by the change of what the counts say. Other classifiers do not tell. What a member adds to the lead is
+        shared out in proportion.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = BayesianEnsembleClassifier(random_state=0).fit(X, y)
+        >>> table = model.explain(X[:1])
+        >>> bool(abs(table["moved"].sum() - table["lead"][0]) < 1e-6)
+        True
+        """
+        if top is not None:
+            _checks.integer(f"{self.who}.explain", "top", top)
+        now = self._fitted()
+        with now.undisturbed():
+            return now._explain(X, top)
+
+    def _explain(self, X: Any, top: int | None) -> Any:
+        rows, columns = self._rows(X), self._columns()
+        parts: list[Columns] = []
+        for first, found in pieces(self.model_, rows, columns):
+            part = ranked(found, first, columns, self._shown(X, rows, first, len(found.lead)), top)
+            each = np.repeat(np.arange(len(found.lead)), len(part["row"]) // max(len(found.lead), 1))
+            head = {
+                "row": part.pop("row"),
+                "label": self.classes_[found.decision][each],
+                "over": self.classes_[found.runner_up][each],
+                "lead": found.lead[each],
+            }
+            parts.append(head | part)
+        return as_table(joined(parts))
+
+    def importances(self, X: Any = None) -> Any:
+        """How much each column moved the decisions about these rows: the mean size, as shares of the sum.
+
+        Parameters
+        ----------
+        X
+            The rows; by default those of ``feature_importances_``.
+
+        Returns
+        -------
+        DataFrame, or a structured array if pandas is not installed
+            Each ``column`` and its ``importance``, the largest first.
+        """
+        now = self._fitted()
+        with now.undisturbed():
+            columns = now._columns()
+            shares = importances(now.model_, now._kept() if X is None else now._rows(X), columns)
+        order = np.argsort(-shares, kind="stable")
+        return as_table({"column": columns.names[order].astype(str), "importance": shares[order]})
 
     @property
+    def feature_importances_(self) -> Array:
+        """How much each column moved the decisions about rows of the stream, (columns,), as shares of the sum.
+
+        The rows are the last 512 of those that members keep for their own ends: trees keep the last of the stream,
+        ferns the first. Where no member keeps rows there is no such attribute; ``importances`` takes rows.
+        """
+        now = self._fitted()
+        with now.undisturbed():
+            return importances(now.model_, now._kept(), now._columns())
+
+    def _kept(self) -> Rows:
+        kept = self.model_.bank.kept_rows()
+        if kept is None:
+            raise AttributeError(
+                f"{self.who}: feature_importances_ needs members that keep rows, trees or ferns, got "
+                f"{self.model_.bank.who}. Give rows: importances(X)."
+            )
+        return self.model_.checked(kept[-RECENT:])
+
+    def _columns(self) -> ColumnMap:
+        """The user's columns: the one place that knows which of them a feature of the model was made of."""
+        names = np.asarray(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
+        if not hasattr(self, "columns_"):
+            return ColumnMap(names)
+        of_feature = np.zeros(self._width, dtype=np.intp)  # features not in use yet are 0 and move nothing
+        source = self.columns_.source_columns()
+        of_feature[: len(source)] = source
+        return ColumnMap(names, of_feature)
+
+    def _shown(self, X: Any, rows: Rows, first: int, n: int) -> NDArray[Any]:
+        """Values (n, columns) of some rows as the user gave them."""
+        if not hasattr(self, "columns_"):
+            return rows.todense(first, first + n)
+        return given_values(self.columns_.checked(X).part(first, first + n))
+
+    @property
+    @looking
     def weights_(self) -> Any:
         """The members' weights: a DataFrame with a row per member, or a structured array if pandas is not installed.
 
@@ -153,21 +307,26 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
                 columns |= {f"{name}_{k + 1}": values[:, k] for k in range(values.shape[1])}
         if isinstance(weighter, Posterior):
             columns["probability_best"] = weighter.probability_best(state)
-        if find_spec("pandas"):
-            pandas = import_module("pandas")
-            return pandas.DataFrame(columns, index=pandas.RangeIndex(len(columns["kind"]), name="member"))
-        table = np.empty(len(columns["kind"]), dtype=[(name, values.dtype) for name, values in columns.items()])
-        for name, values in columns.items():
-            table[name] = values
-        return table
+        return as_table(columns, "member")
 
     @property
+    @looking
     def effective_samples_(self) -> Array:
         """How many rows the posterior of every member rests on: the sum of their weights, faded by forgetting."""
         check_is_fitted(self)
         if not isinstance(self.model_.weighter, Posterior):
             raise AttributeError(f"{self.who}: only posteriors have effective_samples_, got {self.model_.weighter!r}.")
         return self.model_.weighter.effective_samples(self.model_.state)
+
+    @property
+    @looking
+    def drift_(self) -> float:
+        """How far weights that drift are believed now, from 0 to 1; see docs/drift.md."""
+        check_is_fitted(self)
+        weighter = self.model_.weighter
+        if not isinstance(weighter, GaussianPosterior):
+            raise AttributeError(f"{self.who}: only joint posteriors have drift_, got {weighter!r}.")
+        return weighter.drift(self.model_.state)
 
     def merge(self, other: "BayesianEnsembleClassifier") -> Self:
         """Add what another classifier with the same frozen members has learned; exact but for the calibration."""
@@ -177,15 +336,28 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             mine, theirs = getattr(self, name), getattr(other, name)
             if not np.array_equal(mine, theirs):
                 raise ValueError(f"{self.who}.merge: both must have the same {name}, got {mine} and {theirs}.")
-        self.model_.merge(other.model_)
-        self.calibration_ = self.calibration_.merged(other.calibration_)
+        with other.undisturbed():
+            calibration, counts = deepcopy((other.calibration_, other.class_counts_))
+        with self.model_.guard.write:
+            self.model_.merge(other.model_)
+            for own, merged in zip(self.calibration_, self.calibration_.merged(calibration), strict=True):
+                own[:] = merged
+            self.class_counts_[:] += counts
         return self
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Take back rows that the weights of frozen members have learned; exact. The calibration stays."""
-        check_is_fitted(self)
-        rows, labels = self._checked(X, y, reset=False)
-        self.model_.unlearn(rows, _checks.encoded(self.who, labels, self.classes_), sample_weight)
+        now = self._fitted()
+        if self.class_weight == BALANCED:
+            raise TypeError(
+                f"{self.who}.unlearn: class_weight must not be 'balanced', as what a row weighed depended on the rows "
+                "before it. Give the weights of the classes as a dict."
+            )
+        labels = now._checked(X, y, reset=False)[1]
+        rows = now._rows(X)
+        codes, w = _checks.encoded(self.who, labels, now.classes_), _checks.weights(self.who, sample_weight, rows.n)
+        w, _ = weighted(self.who, self.class_weight, now.classes_, now.class_counts_, codes, w)
+        now.model_.unlearn(rows, codes, w)
         return self
 
     def __sklearn_clone__(self) -> Self:
@@ -202,12 +374,13 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     @classmethod
     def around(cls, model: Ensemble) -> Self:
         """Return a classifier around an ensemble that was started; its labels are the class indices."""
-        shell = cls(model.bank, loss=model.loss, weighter=model.weighter)
+        shell = cls(model.bank, loss=model.loss, weighter=model.weighter, calibrated=False)
         shell._take(model)
         return shell
 
     def _model(self, classes: NDArray[Any]) -> Ensemble:
-        return Ensemble(self._bank(classes), self._named_weighter(), self.loss)
+        weighter = self._named_weighter()
+        return Ensemble(self._bank(classes), weighter, weighter.usual_loss if self.loss == "auto" else self.loss)
 
     def _named_weighter(self) -> Weighter[Any]:
         _checks.fraction(self.who, "forgetting", self.forgetting)
@@ -221,8 +394,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             return weighter
         if not named or "forgetting" not in weighter.parameters():
             raise ValueError(
-                f"{self.who}: forgetting must be 1 unless the weighter is the name of a posterior, "
-                f"got {self.forgetting} with {self.weighter!r}. Give it to the weighter itself, if it takes one."
+                f"{self.who}: forgetting must be 1 unless the weighter is the name of a posterior that takes one, "
+                f"got {self.forgetting} with {self.weighter!r}. Give it to the weighter itself, if it takes one, "
+                "or use weighter='joint_gaussian'; the weights of 'drifting' follow changes by themselves."
             )
         changed: Any = weighter
         forgetful: Weighter[Any] = replace(changed, forgetting=self.forgetting)
@@ -254,9 +428,12 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
 
     def _named_bank(self, name: str) -> Bank[Any]:
         bank: Bank[Any] = make(self.who, "members", name, members.named(), self.n_members)
-        if self.max_features == "auto":
-            return bank
-        choosing: list[Any] = [part for part in bank.parts or (bank,) if "max_features" in part.parameters()]
+        if self.max_features != "auto":
+            self._choose_features(name, bank)
+        return members.scaled(bank) if self.scale else bank
+
+    def _choose_features(self, name: str, bank: Bank[Any]) -> None:
+        choosing: list[Any] = [part for part in _innermost(bank) if part.draws_features]
         if not choosing:
             raise ValueError(
                 f"{self.who}: max_features must be 'auto' for {name}, whose members choose their features themselves, "
@@ -264,7 +441,10 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             )
         for part in choosing:
             part.max_features = self.max_features
-        return bank
+
+
+def _innermost(bank: Bank[Any]) -> list[Bank[Any]]:
+    return [inner for part in bank.parts for inner in _innermost(part)] if bank.parts else [bank]
 
 
 def _is_fitted(member: Any) -> bool:

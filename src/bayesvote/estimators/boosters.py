@@ -14,12 +14,17 @@ _LEADING = ("member", "n_members")  # may be positional
 
 
 class BoosterClassifier(OnlineClassifier[Booster]):
-    """A booster as a classifier; it takes the booster's parameters and two of its own.
+    """A booster as a classifier; it takes the booster's parameters and three of its own.
 
     Parameters
     ----------
-    calibrated : bool
-        Whether probabilities are calibrated as the stream goes on.
+    columns : dict, optional
+        What columns of a table are where their types and first values do not tell: "number", "category", "boolean",
+        "date", or "drop" to leave one out.
+    class_weight : None, dict or "balanced"
+        As in :class:`bayesvote.BayesianEnsembleClassifier`.
+    calibrated : "auto" or bool
+        Whether probabilities are calibrated as the stream goes on; "auto" does, as votes of boosters are no chances.
     random_state : int, Generator, RandomState or None
         The randomness: the Perceptrons' start and, in OzaBoost, how often a member learns a row.
     """
@@ -38,7 +43,8 @@ class BoosterClassifier(OnlineClassifier[Booster]):
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=own.pop(name).default, annotation=Any)
             for name in _LEADING
         ]
-        rest = keyword_only(**{name: field.default for name, field in own.items()}, calibrated=False, random_state=None)
+        shared = {"columns": None, "class_weight": None, "calibrated": "auto", "random_state": None}
+        rest = keyword_only(**{name: field.default for name, field in own.items()}, **shared)
         type.__setattr__(cls, "__init__", initializer([*leading, *rest]))
 
     def _model(self, classes: NDArray[Any]) -> Booster:  # noqa: ARG002
@@ -48,7 +54,8 @@ class BoosterClassifier(OnlineClassifier[Booster]):
 class OzaBoostClassifier(BoosterClassifier, booster=OzaBoost):
     """Online AdaBoost (Oza and Russell 2001) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OzaBoost`, by name, and ``calibrated`` and ``random_state``.
+    It takes the parameters of :class:`bayesvote.OzaBoost`, by name, and ``class_weight``, ``calibrated`` and
+    ``random_state``.
     Probabilities are the logistic function of the vote.
 
     Examples
@@ -65,7 +72,8 @@ class OzaBoostClassifier(BoosterClassifier, booster=OzaBoost):
 class OGBoostClassifier(BoosterClassifier, booster=OGBoost):
     """Online GradientBoost (Leistner et al. 2009) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OGBoost`, by name, and ``calibrated`` and ``random_state``.
+    It takes the parameters of :class:`bayesvote.OGBoost`, by name, and ``class_weight``, ``calibrated`` and
+    ``random_state``.
     Probabilities are the logistic function of the vote.
     """
 
@@ -73,6 +81,7 @@ class OGBoostClassifier(BoosterClassifier, booster=OGBoost):
 class OSBoostClassifier(BoosterClassifier, booster=OSBoost):
     """Online SmoothBoost (Chen, Lin and Lu 2012) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OSBoost`, by name, and ``calibrated`` and ``random_state``.
+    It takes the parameters of :class:`bayesvote.OSBoost`, by name, and ``class_weight``, ``calibrated`` and
+    ``random_state``.
     A label's probability is in proportion to (1 + F)/2, F being its vote in [-1, 1].
     """

@@ -14,6 +14,7 @@ from bayesvote._checks import Array, InputError, InputTypeError
 from bayesvote._foreign import accepts, river_probabilities
 from bayesvote._input import Rows
 from bayesvote.model import Model, decided
+from bayesvote.tables import Table, not_numbers
 
 WHO = "prequential"
 
@@ -26,7 +27,7 @@ class Batch(NamedTuple):
     ``y`` are their labels, and ``codes`` by model what these are to it.
     """
 
-    rows: Rows
+    rows: Rows | Table
     y: NDArray[Any]
     codes: dict[str, NDArray[Any]]
     predict: Flags | None = None
@@ -57,13 +58,14 @@ class Batch(NamedTuple):
 class Answers(NamedTuple):
     """What a model answered.
 
-    Besides the predictions, if the model gives probabilities: their squared errors, summed over the labels, and the
-    largest probability of each row; NaN where there are none.
+    Besides the predictions, if the model gives probabilities: their squared errors, summed over the labels, the
+    largest probability of each row, and that of the true label; NaN where there are none.
     """
 
     predictions: NDArray[Any]
     squares: Array | None = None
     largest: Array | None = None
+    of_truth: Array | None = None
 
 
 class Learner(Protocol):
@@ -71,7 +73,7 @@ class Learner(Protocol):
 
     labels: list[Any]  # those known beforehand
 
-    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         """Refuse what the model could not learn; return the labels in the form in which it learns them."""
 
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
@@ -104,14 +106,14 @@ class _BareModel:
         self.model = model
         self.labels: list[Any] = list(range(model.n_classes))
 
-    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
-        self.model.checked(rows)
+    def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
+        self.model.checked(_numbers(self.model, rows))
         return _checks.labels(WHO, y, rows.n, self.model.n_classes)
 
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         w = batch.weights
         self.model.check_weights(w)
-        losses = self.model.advance(batch.rows, codes, w)
+        losses = self.model.advance(_numbers(self.model, batch.rows), codes, w)
         return Answers(decided(batch.predicted(losses)))
 
 
@@ -125,10 +127,10 @@ class _KnownClasses:
         if given is None:
             must = f"must be given for {type(model).__name__}, which must know all labels beforehand"
             raise InputError(WHO, "classes", must, "None", "Give classes=[...].")
-        self.classes: NDArray[Any] = np.unique(np.asarray(given))
+        self.classes: NDArray[Any] = np.unique(np.asarray(_checks.label_array(given)))
         self.labels: list[Any] = self.classes.tolist()
 
-    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         width = getattr(self.model, "n_features_in_", rows.width) if self.ready else rows.width
         if rows.width != width:
             raise InputError(WHO, "X", f"must have {width} features, as the model has learned", str(rows.width))
@@ -138,14 +140,18 @@ class _KnownClasses:
 class _OwnClassifier(_KnownClasses):
     """A classifier of this library: whole chunks, which are checked already."""
 
+    def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
+        if self.ready:
+            self.model.checked_rows(rows)
+        return super().encode(rows, y)
+
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         if not hasattr(self.model, "classes_"):
-            self.model.start(batch.rows.width, self.classes)
+            self.model.start(batch.rows, self.classes)
             self.ready = True
-        losses, calibration = self.model.advance(batch.rows, codes, batch.weights)
+        losses, calibration = self.model.advance(self.model.checked_rows(batch.rows), codes, batch.weights)
         probabilities = batch.predicted(self.model.probabilities(losses, calibration))
-        squares = _squares(probabilities, batch.predicted(codes))
-        return Answers(self.classes[probabilities.argmax(axis=1)], squares, probabilities.max(axis=1))
+        return _answers(self.classes[probabilities.argmax(axis=1)], probabilities, batch.predicted(codes))
 
 
 class _Scikit(_KnownClasses):
@@ -155,8 +161,11 @@ class _Scikit(_KnownClasses):
         super().__init__(model, classes)
         self.options = {"classes": self.classes} if accepts(model.partial_fit, "classes") else {}
 
+    def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
+        return super().encode(_numbers(self.model, rows), y)
+
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
-        X, y = _matrix(batch.rows), batch.y
+        X, y = _matrix(_numbers(self.model, batch.rows)), batch.y
         predictions: list[Any] = []
         probabilities = [np.empty((0, len(self.classes)))]
         # Classifiers may divide by zero until they have seen a few rows.
@@ -169,8 +178,7 @@ class _Scikit(_KnownClasses):
                 if learn:
                     self.model.partial_fit(X[row], y[row], **self.options)
                     self.ready = True
-        found = np.concatenate(probabilities)
-        return Answers(_array(predictions), _squares(found, batch.predicted(codes)), found.max(axis=1))
+        return _answers(_array(predictions), np.concatenate(probabilities), batch.predicted(codes))
 
     def _probabilities(self, x: Any) -> Array:
         if self.ready and hasattr(self.model, "predict_proba"):
@@ -187,14 +195,16 @@ class _River:
         # Most classifiers keep river's own rule for the label, the largest probability: no need to ask twice.
         self.by_probabilities = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
 
-    def encode(self, rows: Rows, y: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
+    def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
         return y
 
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
         predictions: list[Any] = []
         squares: list[float] = []
         largest: list[float] = []
-        for x, label, (predict, learn) in zip(_dicts(batch.rows), codes.tolist(), batch.plan, strict=True):
+        of_truth: list[float] = []
+        rows = _dicts(batch.rows) if isinstance(batch.rows, Rows) else batch.rows.dictionaries()
+        for x, label, (predict, learn) in zip(rows, codes.tolist(), batch.plan, strict=True):
             if predict:
                 probabilities = river_probabilities(self.model, x) or {}
                 likeliest = max(probabilities, key=probabilities.__getitem__) if probabilities else None
@@ -202,9 +212,18 @@ class _River:
                 terms = [(p - (k == label)) ** 2 for k, p in probabilities.items()]
                 squares.append(sum(terms) + (label not in probabilities) if probabilities else np.nan)
                 largest.append(max(probabilities.values(), default=np.nan))
+                of_truth.append(probabilities.get(label, 0.0) if probabilities else np.nan)
             if learn:
                 self.model.learn_one(x, label)
-        return Answers(_array(predictions), np.array(squares), np.array(largest))
+        return Answers(_array(predictions), np.array(squares), np.array(largest), np.array(of_truth))
+
+
+def _numbers(model: Any, rows: Rows | Table) -> Rows:
+    """Rows of numbers, which all but our own classifiers and river's need."""
+    if isinstance(rows, Rows):
+        return rows
+    must, do = f"must hold numbers only for {type(model).__name__}", "Give a classifier of bayesvote or river."
+    raise InputTypeError(WHO, "X", must, f"a table in which {not_numbers(rows)} do not", do)
 
 
 def _matrix(rows: Rows) -> Any:
@@ -216,7 +235,7 @@ def _matrix(rows: Rows) -> Any:
     return csr_array((rows.values, rows.columns, rows.starts), shape=(rows.n, rows.width))
 
 
-def _dicts(rows: Rows) -> list[dict[int, float]]:
+def _dicts(rows: Rows) -> list[dict[Any, Any]]:
     edges = rows.starts.tolist()
     every = rows.columns.tolist()
     out = []
@@ -231,10 +250,11 @@ def _array(predictions: list[Any]) -> NDArray[Any]:
     return np.array(predictions, dtype=object if None in predictions else None)
 
 
-def _squares(probabilities: Array, y: NDArray[np.intp]) -> Array:
-    off = np.array(probabilities, dtype=np.float64)
-    off[np.arange(len(y)), y] -= 1
-    return np.asarray((off**2).sum(axis=1))
+def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp]) -> Answers:
+    off, row = np.array(probabilities, dtype=np.float64), np.arange(len(y))
+    of_truth, largest = off[row, y], off.max(axis=1)
+    off[row, y] -= 1
+    return Answers(predictions, np.asarray((off**2).sum(axis=1)), largest, of_truth)
 
 
 _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)

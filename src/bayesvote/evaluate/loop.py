@@ -14,6 +14,7 @@ from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, memo
 from bayesvote.evaluate.tally import Tally
 from bayesvote.members.foreign import Classifier
 from bayesvote.model import Model
+from bayesvote.tables import Table, has_text, is_table, read_table
 
 
 class Labelled(Protocol):
@@ -98,6 +99,16 @@ class Prequential:
         return self.tally.brier
 
     @property
+    def log_loss(self) -> float:
+        """Mean of minus the logarithm of the true label's probability; NaN for a model without probabilities."""
+        return self.tally.log_loss
+
+    @property
+    def majority_error(self) -> float:
+        """Error of always predicting the most frequent label."""
+        return self.tally.majority_error
+
+    @property
     def curve(self) -> Array:
         """Error up to and including every row."""
         return np.cumsum(self.mistakes) / np.arange(1, len(self.mistakes) + 1)
@@ -157,7 +168,8 @@ def prequential(
         scikit-learn with ``partial_fit``, or of river. Or a dict of them, by name, to go over the stream side by side.
         Models are left as they are after the last row.
     X, y
-        Rows and their labels. Or a stream of chunks as X alone: pairs (X, y) or anything with ``.X`` and ``.y``.
+        Rows, of numbers or of a table as it comes, and their labels. Or a stream of chunks as X alone: pairs (X, y) or
+        anything with ``.X`` and ``.y``.
     chunk_size
         How many rows to hand over at a time, at most. It changes the speed only.
     classes
@@ -232,7 +244,7 @@ def steps(
     integer(WHO, "chunk_size", chunk_size)
     integer(WHO, "delay", delay, least=0)
     integer(WHO, "window", window)
-    if y is None and hasattr(X, "shape"):
+    if y is None and (hasattr(X, "shape") or is_table(X)):
         raise InputError(WHO, "y", "must be given with the rows of an array or a table", "None")
     if classes is None and y is not None:
         classes = np.asarray(y)
@@ -283,7 +295,9 @@ def _step(learners: dict[str, Learner], batch: Batch, tallies: dict[str, Tally])
         seconds = time.perf_counter() - start
         step.predictions[name] = answers.predictions
         step.probabilities[name] = np.full(len(batch.labels), np.nan) if answers.largest is None else answers.largest
-        step.mistakes[name] = tallies[name].add(batch.labels, answers.predictions, answers.squares, seconds)
+        step.mistakes[name] = tallies[name].add(
+            batch.labels, answers.predictions, answers.squares, seconds, answers.largest, answers.of_truth
+        )
     return step
 
 
@@ -316,15 +330,17 @@ def _taken(batch: Batch, order: NDArray[np.intp]) -> Batch:
 
 def _joined(first: Batch, then: Batch) -> Batch:
     codes = {name: np.concatenate((found, then.codes[name])) for name, found in first.codes.items()}
-    return Batch(first.rows.followed_by(then.rows), np.concatenate((first.y, then.y)), codes)
+    before: Any = first.rows  # rows of numbers or of a table, and the others like them
+    return Batch(before.followed_by(then.rows), np.concatenate((first.y, then.y)), codes)
 
 
-def _labelled(chunk: Any, width: int | None) -> tuple[Rows, NDArray[Any]]:
-    """Checked rows, and their labels; all chunks must have the width of the first."""
+def _labelled(chunk: Any, width: int | None) -> tuple[Rows | Table, NDArray[Any]]:
+    """Checked rows, or a table of more than numbers, and their labels; all chunks must have the width of the first."""
     if not hasattr(chunk, "X") and not (isinstance(chunk, tuple | list) and len(chunk) == 2):
         raise InputTypeError(WHO, "a stream", "must give pairs (X, y), or chunks with .X and .y", type(chunk).__name__)
     X, given = (chunk.X, chunk.y) if hasattr(chunk, "X") else chunk
-    rows, y = as_rows(WHO, X), np.asarray(given)
+    y = np.asarray(given)
+    rows = read_table(WHO, X) if is_table(X) and has_text(X) else as_rows(WHO, X)
     if width not in (None, rows.width):
         raise InputError(WHO, "X", f"must have {width} features, as in the first chunk", str(rows.width))
     if y.shape != (rows.n,):

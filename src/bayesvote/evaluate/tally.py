@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesvote._checks import Array, Labels, integer
 
 POINTS = 500  # of the curve, at most
+BINS = 20  # of the probabilities of decisions, from 0 to 1
+LEAST = 1e-9  # a smaller probability of the truth counts as this in the log-loss
 
 Flags = NDArray[np.bool_]
 
@@ -19,6 +21,25 @@ class Curve(NamedTuple):
     rows: NDArray[np.int64]
     error: Array
     windowed: Array
+
+
+class Calibration(NamedTuple):
+    """How often decisions of about the same probability were right; only bins with rows."""
+
+    probability: Array  # mean of the decisions' probabilities
+    right: Array  # share of the decisions that were right
+    rows: NDArray[np.int64]
+
+
+class OfLabel(NamedTuple):
+    """How a label was predicted; NaN where there was nothing to count."""
+
+    label: Any
+    rows: int
+    predicted: int  # rows for which it was predicted
+    precision: float  # share of these that were of it
+    recall: float  # share of its rows for which it was predicted
+    f1: float  # harmonic mean of the two
 
 
 class Tally:
@@ -56,11 +77,21 @@ class Tally:
         self.confusion: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
         self.seconds = 0.0
         self._scored, self._squares = 0, 0.0
+        self._logged, self._logs = 0, 0.0
+        self._bins: Array = np.zeros((3, BINS))  # rows, sum of the decisions' probabilities, right decisions
         self._recent: Flags = np.zeros(0, dtype=bool)
         self._points: NDArray[np.int64] = np.zeros((0, 3), dtype=np.int64)  # rows, mistakes, those in the window
         self._grow(_plain(label) for label in labels)
 
-    def add(self, y: ArrayLike, predictions: ArrayLike, squares: Array | None = None, seconds: float = 0.0) -> Flags:
+    def add(
+        self,
+        y: ArrayLike,
+        predictions: ArrayLike,
+        squares: Array | None = None,
+        seconds: float = 0.0,
+        largest: Array | None = None,
+        of_truth: Array | None = None,
+    ) -> Flags:
         """Count rows; return which of them were predicted wrongly.
 
         Parameters
@@ -71,6 +102,8 @@ class Tally:
             Squared differences of probabilities from 0 or 1, summed over the labels; NaN where there were none.
         seconds
             The time that the model took for them.
+        largest, of_truth
+            Probabilities of the likeliest and of the true label; NaN where there were none.
         """
         both = [np.asarray(values) for values in (y, predictions)]
         self._grow({_plain(label) for values in both if not self._direct(values) for label in values.tolist()})
@@ -83,10 +116,22 @@ class Tally:
         if squares is not None:
             given = squares[~np.isnan(squares)]
             self._scored += len(given)
-            # One by one, so that the sum does not depend on the size of the chunks.
-            self._squares = float(np.cumsum(np.concatenate(([self._squares], given)))[-1])
+            self._squares = _plus(self._squares, given)
+        if of_truth is not None:
+            given = of_truth[~np.isnan(of_truth)]
+            self._logged += len(given)
+            self._logs = _plus(self._logs, -np.log(np.maximum(given, LEAST)))
+        if largest is not None:
+            self._bin(largest, ~wrong)
         self.seconds += seconds
         return wrong
+
+    def _bin(self, largest: Array, right: Flags) -> None:
+        known = ~np.isnan(largest)
+        p = largest[known]
+        place = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+        added = np.stack((np.ones(len(p)), p, right[known]))
+        np.add.at(self._bins.T, place, added.T)  # one by one, too
 
     @property
     def rows(self) -> int:
@@ -132,6 +177,41 @@ class Tally:
         return halved * self._squares / self._scored if self._scored else np.nan
 
     @property
+    def log_loss(self) -> float:
+        """Mean of minus the logarithm of the true label's probability, from 1e-9 on; NaN if there were none."""
+        return self._logs / self._logged if self._logged else np.nan
+
+    @property
+    def calibration(self) -> Calibration:
+        """How often decisions were right, by their probability, in twenty bins from 0 to 1."""
+        rows, total, right = self._bins[:, self._bins[0] > 0]
+        return Calibration(total / rows, right / rows, rows.astype(np.int64))
+
+    @property
+    def majority(self) -> Any:
+        """The most frequent label; None before the first row."""
+        return self.labels[int(self.confusion.sum(axis=1).argmax())] if self.rows else None
+
+    @property
+    def majority_error(self) -> float:
+        """Error of always predicting the most frequent label, which is known in hindsight only; NaN before any row."""
+        return 1 - float(self.confusion.sum(axis=1).max()) / self.rows if self.rows else np.nan
+
+    @property
+    def by_label(self) -> list[OfLabel]:
+        """How each label was predicted."""
+        of_label, predicted = self.confusion.sum(axis=1).tolist(), self.confusion.sum(axis=0).tolist()
+        found = []
+        for k, label in enumerate(self.labels):
+            if label is None:
+                continue
+            right = int(self.confusion[k, k])
+            precision, recall = _share(right, predicted[k]), _share(right, of_label[k])
+            f1 = _share(2 * right, predicted[k] + of_label[k])
+            found.append(OfLabel(label, of_label[k], predicted[k], precision, recall, f1))
+        return found
+
+    @property
     def curve(self) -> Curve:
         """Error at evenly spaced rows, at most 500 of them, and at the last one."""
         rows, mistakes, recent = self._points.T
@@ -150,6 +230,9 @@ class Tally:
             "seconds": self.seconds,
             "scored": self._scored,
             "squares": self._squares,
+            "logged": self._logged,
+            "logs": self._logs,
+            "bins": self._bins.tolist(),
             "recent": "".join("01"[wrong] for wrong in self._recent.tolist()),
             "points": self._points.tolist(),
         }
@@ -162,6 +245,9 @@ class Tally:
         tally.confusion = np.array(saved["confusion"], dtype=np.int64).reshape(k, k)
         tally.seconds = saved["seconds"]
         tally._scored, tally._squares = saved["scored"], saved["squares"]
+        if "bins" in saved:  # older ones have none
+            tally._logged, tally._logs = saved["logged"], saved["logs"]
+            tally._bins = np.array(saved["bins"], dtype=np.float64).reshape(3, BINS)
         tally._recent = np.array([mark == "1" for mark in saved["recent"]], dtype=bool)
         tally._points = np.array(saved["points"], dtype=np.int64).reshape(-1, 3)
         return tally
@@ -203,6 +289,15 @@ class Tally:
         recent = sums[place] - sums[np.maximum(place - self.window, 0)]
         kept = self._points[self._points[:, 0] % spacing == 0]
         self._points = np.concatenate((kept, np.stack((at, mistakes, recent), axis=1)))
+
+
+def _plus(total: float, values: Array) -> float:
+    """Sum one by one, so that it does not depend on the size of the chunks."""
+    return float(np.cumsum(np.concatenate(([total], values)))[-1])
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else np.nan
 
 
 def _plain(label: Any) -> Any:

@@ -27,6 +27,10 @@ class Figure(Experiment):
     log_y: bool = False
     from_zero: bool = False
 
+    def shown_as(self, dataset: str) -> str:
+        """What stands above the plot of a set."""
+        return dataset
+
     def show(self, results: Results) -> list[Plot]:
         """The plots."""
         plots: dict[str, list[Line]] = {}
@@ -35,7 +39,8 @@ class Figure(Experiment):
             x = np.array(runs[0]["x"])
             kept = x >= FIRST_ROW if self.x_label == "rows" and not self.log_x else x > 0
             alone = len(runs[0]["series"]) == 1
-            caption = dataset if alone or members not in MEMBERS else f"{dataset}, {in_words(members)}"
+            shown = self.shown_as(dataset)
+            caption = shown if alone or members not in MEMBERS else f"{shown}, {in_words(members)}"
             lines = plots.setdefault(caption, [])
             for name in runs[0]["series"]:
                 line_and_band = (key for key in ("series", "lower", "upper") if key in runs[0])

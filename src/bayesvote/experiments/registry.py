@@ -1,5 +1,6 @@
 """All experiments: a new one is its own object, and one line here."""
 
+from bayesvote.experiments.changing_streams import FIGURE7, TABLE7
 from bayesvote.experiments.choice_of_settings import SETTINGS
 from bayesvote.experiments.convergence import FIGURE4
 from bayesvote.experiments.default_classifier import TABLE6
@@ -19,12 +20,14 @@ _ALL: tuple[Experiment, ...] = (
     TABLE4,
     TABLE5,
     TABLE6,
+    TABLE7,
     FIGURE1,
     FIGURE2,
     FIGURE3,
     FIGURE4,
     FIGURE5,
     FIGURE6,
+    FIGURE7,
     SETTINGS,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

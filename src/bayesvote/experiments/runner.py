@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import starmap
 from pathlib import Path
+from typing import Any
 
 import joblib
 
@@ -26,6 +27,7 @@ def reproduce(
     datasets: Sequence[str] | None = None,
     jobs: int | None = None,
     on_progress: Progress | None = None,
+    engine: Callable[..., Iterable[tuple[int, Any]]] | None = None,
 ) -> Path:
     """Run tables and figures of the paper, and of ours.
 
@@ -36,7 +38,7 @@ def reproduce(
     Parameters
     ----------
     experiments
-        Names of `EXPERIMENTS`: "table1" to "table6", "figure1" to "figure6" and "settings"; by default all but the
+        Names of `EXPERIMENTS`: "table1" to "table7", "figure1" to "figure7" and "settings"; by default all but the
         last, which has to be named.
     folder
         Where ``results.jsonl`` is written.
@@ -48,6 +50,8 @@ def reproduce(
         How many processes; by default one per core.
     on_progress
         Called with the work done, all the work (both in rows), and what was done last.
+    engine
+        What runs the jobs instead of processes: the ``map`` of an engine of :mod:`bayesvote.distributed` in use.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def reproduce(
     todo = [job for job in jobs_of(experiments, datasets or at_hand, trials) if job not in done]
     total, finished = sum(map(_rows, todo)), 0
     with path.open("a", encoding="utf-8") as file:
-        for result in _results(todo, -1 if jobs is None else jobs):
+        for result in _results(todo, -1 if jobs is None else jobs) if engine is None else _on(engine, todo):
             file.write(json.dumps(result) + "\n")
             file.flush()
             job = job_of(result)
@@ -112,6 +116,23 @@ def _results(todo: Sequence[Job], processes: int) -> Iterable[Result]:
         joblib.delayed(_result)(experiment, job) for experiment, job in work
     )
     return results
+
+
+def _on(engine: Callable[..., Iterable[tuple[int, Any]]], todo: Sequence[Job]) -> Iterable[Result]:
+    """Results as the engine brings them, each once; a job that failed stops the run when all others are done."""
+    done, failed = set(), {}
+    for place, answer in engine(_of_engine, todo):
+        if isinstance(answer, dict) and place not in done:
+            done.add(place)
+            yield answer
+        elif place not in done:
+            failed[place] = answer
+    for place, answer in failed.items():
+        raise RuntimeError(f"reproduce: {todo[place]} must run through, got {answer}")
+
+
+def _of_engine(job: Job, shared: Sequence[Any]) -> Result:  # noqa: ARG001
+    return _result(EXPERIMENTS[job.experiment], job)
 
 
 def _result(experiment: Experiment, job: Job) -> Result:

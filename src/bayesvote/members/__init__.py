@@ -6,30 +6,39 @@ from inspect import signature
 from typing import Any
 
 from bayesvote.members.base import Bank
+from bayesvote.members.committees import Committees
 from bayesvote.members.ferns import FernBank
 from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.frozen import Frozen, pretrain
 from bayesvote.members.linear import LinearBank
+from bayesvote.members.logistic import LogisticBank
+from bayesvote.members.mixtures import adaptive, fast, mixed
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank
+from bayesvote.members.scaled import Scaled, scaled
 from bayesvote.members.subsets import random_subsets
 from bayesvote.members.trees import TreeBank
-from bayesvote.members.union import Union, mixed
+from bayesvote.members.union import Union
 
 # Every kind of bank, by the name that estimators and command line know. Model files can name no others.
 BANKS: dict[str, type[Bank[Any]]] = {
+    "committees": Committees,
     "estimators": EstimatorBank,
     "fern": FernBank,
     "frozen": Frozen,
     "linear": LinearBank,
+    "logistic": LogisticBank,
     "naive_bayes": NaiveBayesBank,
     "perceptron": PerceptronBank,
+    "scaled": Scaled,
     "tree": TreeBank,
     "union": Union,
 }
 # Presets: further names for common settings.
 PRESETS: dict[str, Callable[..., Bank[Any]]] = {
+    "adaptive": adaptive,
     "averaged_perceptron": partial(PerceptronBank, averaged=True),
+    "fast": fast,
     "mixed": mixed,
 }
 
@@ -43,16 +52,22 @@ __all__ = [
     "BANKS",
     "PRESETS",
     "Bank",
+    "Committees",
     "EstimatorBank",
     "FernBank",
     "Frozen",
     "LinearBank",
+    "LogisticBank",
     "NaiveBayesBank",
     "PerceptronBank",
+    "Scaled",
     "TreeBank",
     "Union",
+    "adaptive",
+    "fast",
     "mixed",
     "named",
     "pretrain",
     "random_subsets",
+    "scaled",
 ]

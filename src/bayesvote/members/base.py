@@ -1,13 +1,17 @@
 """The contract of a bank: m weak classifiers over d features, scored and taught many rows at a time."""
 
 from abc import abstractmethod
-from typing import Any, final
+from collections.abc import Callable
+from typing import Any, ClassVar, final
 
 from numpy.typing import ArrayLike
 
 from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, RowsLike
+from bayesvote._guard import Guard
+from bayesvote._input import Rows, RowsLike, check_width, started
+from bayesvote._journal import Chunk
 from bayesvote._parts import S, Stateful
+from bayesvote.members.attribution import Attribution, nothing
 
 
 class Bank(Stateful[S]):
@@ -17,9 +21,13 @@ class Bank(Stateful[S]):
     NaN marks a member that abstains on a row.
 
     The doors, ``start``, ``scores``, ``scores_then_learn`` and ``widen``, check their input; a refused call leaves the
-    bank as it was. A kind fills in the rest: what is abstract here and in :class:`Stateful`, and what it does better
-    than the default. ``score`` and ``advance`` get rows that are checked.
+    bank as it was, and one that fails leaves it as after the number of rows that its error tells. A kind fills in the
+    rest: what is abstract here and in :class:`Stateful`, and what it does better than the default. ``score`` and
+    ``advance`` get rows that are checked, and nobody else uses the bank meanwhile.
     """
+
+    wants_scaled: ClassVar[bool] = False  # whether the members do better on standardised numbers
+    draws_features: ClassVar[bool] = False  # whether each member sees random features, ``max_features`` of them
 
     @property
     @abstractmethod
@@ -44,19 +52,66 @@ class Bank(Stateful[S]):
         """The banks that this one is made of."""
         return ()
 
+    def frozen_state(self) -> S:
+        """State for members that will only score: what serves learning alone may be left out."""
+        state: S = started(self.who, self.state)
+        return state
+
+    def rebuilt(self, change: "Callable[[Bank[Any]], Bank[Any]]") -> "Bank[Any]":  # noqa: ARG002
+        """Return a bank whose parts were changed so, before any row; one without parts stays as it is."""
+        return self
+
     def member_names(self) -> list[str]:
         """What each member is."""
         return [type(self).__name__.removesuffix("Bank")] * self.n_members
 
+    def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:  # noqa: ARG002
+        """Share out the sum of the scores of checked rows, times coefficients, over the features; by default nothing.
+
+        ``coefficients`` are shaped like the scores and 0 where a member abstains; ``shares`` (n, m) say how much each
+        member counts in what was looked at. Parts and start of a member that can tell add up to its own sum.
+        """
+        return nothing(rows)
+
+    def kept_rows(self) -> Array | None:
+        """Rows (n, d) of the stream that the bank keeps for its own ends, the latest last; None if it keeps none."""
+        return None
+
     @final
     def scores(self, X: RowsLike) -> Array:
         """Score rows without learning from them."""
-        return self.score(self.checked(X))
+        return self._scores(self.checked(X))
 
     @final
     def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Score row t before learning row t; equal to doing so row by row."""
-        return self.advance(*self.checked_labelled(X, y, sample_weight))
+        chunk = Chunk(*self.checked_labelled(X, y, sample_weight))
+        return self._journal.learn(self, *chunk) if chunk.rows.n else self._scores(chunk.rows)
+
+    def _scores(self, rows: Rows) -> Array:
+        with self.guard.read:
+            check_width(self.who, rows, self.n_features)
+            return self.score(rows)
+
+    @final
+    def step(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Score checked row t before learning row t."""
+        return self.advance(rows, y, w)
+
+    def snapshot(self) -> Any:
+        """Copy what learning changes: nothing, if the members do not learn."""
+        return super().snapshot() if self.learns else None
+
+    def revert(self, snapshot: Any) -> None:
+        """Take up such a copy."""
+        if self.learns:
+            super().revert(snapshot)
+
+    def share(self, guard: Guard) -> None:
+        """Be guarded together with others: the parts of a bank with it."""
+        self._guard = guard
+        for part in self.parts:
+            part.share(guard)
 
 
 def check_bank(who: str, bank: Any) -> None:

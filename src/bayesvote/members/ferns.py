@@ -10,6 +10,7 @@ from bayesvote._checks import Array, Labels, integer, positive
 from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, Shape, all_finite, require, within
 from bayesvote._threads import parallel_for
+from bayesvote.members.attribution import Attribution, added_up, nothing
 from bayesvote.members.base import Bank
 
 Ints = NDArray[np.int32]
@@ -141,6 +142,46 @@ class FernBank(Bank[FernState]):
         if top < rows.n:
             self._answer(state, rows, y, w, True, top, rows.n, out)
         return self._shaped(state, out)
+
+    def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
+        """Share out scores over the questions, in the order in which they were chosen.
+
+        A question adds what the counts say after its answer less what they said before; the start is what all of a
+        fern's counts say.
+        """
+        state = started(self.who, self.state)
+        if state.seen[0] < _FIRST_DRAW:
+            return nothing(rows)
+        m, depth = state.slots.shape
+        used = np.flatnonzero(state.slot_of >= 0)
+        features = used[np.argsort(state.slot_of[used])][state.slots]  # (m, depth)
+        of_class = coefficients.reshape(rows.n, m, -1)
+        X, row, member = rows.todense(), np.arange(rows.n)[:, None], np.arange(m)
+        parts, cells = np.zeros((rows.n, rows.width)), np.zeros((rows.n, m), dtype=np.intp)
+        start = before = (of_class * self._said(state, 0)[member, cells]).sum(axis=2)
+        for q in range(depth):
+            cells += (X[:, features[:, q]] <= state.thresholds[:, q]).astype(np.intp) << q
+            after = (of_class * self._said(state, q + 1)[member, cells]).sum(axis=2)
+            parts += added_up(row, features[:, q], after - before, rows.width, rows.n)
+            before = after
+        asked = np.zeros((m, rows.width))
+        asked[member[:, None], features] = 1.0
+        return Attribution(parts, start.sum(axis=1), shares @ asked)
+
+    def _said(self, state: FernState, n_questions: int) -> Array:
+        """Scores (m, patterns of the first questions, 1 or K) of what was counted under their answers."""
+        m, _, n_classes = state.counts.shape
+        counts = state.counts.reshape(m, -1, 2**n_questions, n_classes).sum(axis=1) + self.smoothing
+        if n_classes == 2:
+            return np.asarray(np.log(counts[..., 1:] / counts[..., :1]) / 2)
+        return np.asarray(np.log(counts / counts.sum(axis=2, keepdims=True)) / 2)
+
+    def kept_rows(self) -> Array | None:
+        """The first rows of the stream, with 0 for features that no question could be about."""
+        state = started(self.who, self.state)
+        kept = np.zeros((int(state.seen[0]), len(state.slot_of)))
+        kept[:, state.columns] = state.rows[: len(kept)]
+        return kept
 
     def wider(self, n_features: int, rng: np.random.Generator) -> FernState:  # noqa: ARG002
         """Go on with the old features, which the questions were chosen among."""

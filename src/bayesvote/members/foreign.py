@@ -18,6 +18,7 @@ from bayesvote.members.base import Bank
 _WHO = "EstimatorBank"
 # Smaller probabilities are raised to this: a tree's certain 0 would make the log-odds infinite.
 _LEAST = 1e-9
+_MOST = 1e100  # a score of larger size is taken for this, or one that is infinite would ruin a sum of losses
 _WIDEST = 10_000_000  # most features a small file may claim: these members store no arrays that would prove it
 
 
@@ -239,6 +240,7 @@ def _blend(state: EstimatorState, rows: Rows, lesson: tuple[NDArray[np.intp], Ar
                 out[t, i] = member.scores(seen[t : t + 1])[0]
                 if w[t] > 0:
                     member.learn(seen[t : t + 1], int(y[t]), float(w[t]))
+    np.clip(out, -_MOST, _MOST, out=out)
     return np.ascontiguousarray(out[:, :, 1] - out[:, :, 0]) if state.n_classes == 2 else out
 
 

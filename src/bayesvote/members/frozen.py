@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from bayesvote._checks import Array, Labels, integer
 from bayesvote._input import Rows, RowsLike
 from bayesvote._parts import Learned, Shape
+from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 
 
@@ -33,6 +34,7 @@ class Frozen(Bank[Any]):
     def __post_init__(self) -> None:
         """Check the bank."""
         check_bank("Frozen", self.bank)
+        self.share(self.bank.guard)
 
     @property
     def n_members(self) -> int:
@@ -81,6 +83,18 @@ class Frozen(Bank[Any]):
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:  # noqa: ARG002
         """Score checked rows and learn nothing."""
         return self.bank.score(rows)
+
+    def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
+        """Share out scores over the features as the bank does."""
+        return self.bank.attributions(rows, coefficients, shares)
+
+    def kept_rows(self) -> Array | None:
+        """Rows that the bank keeps."""
+        return self.bank.kept_rows()
+
+    def frozen_state(self) -> Any:
+        """That of the bank."""
+        return self.bank.frozen_state()
 
     def wider(self, n_features: int, rng: np.random.Generator) -> Any:
         """Widen the bank."""

@@ -12,6 +12,7 @@ from bayesvote._checks import Array, Labels, integer, one_of, positive
 from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, S, Shape, all_finite, padded, require
 from bayesvote._threads import parallel_for
+from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, resized, with_more
 
@@ -36,6 +37,8 @@ class LinearState(NamedTuple):
 class LinearMembers(Bank[S]):
     """What banks of linear classifiers share; their states begin with the fields of :class:`LinearState`."""
 
+    wants_scaled = True
+    draws_features = True
     n_members: int
     max_features: float | int | None
 
@@ -64,6 +67,19 @@ class LinearMembers(Bank[S]):
         """Score checked row t before learning row t."""
         return self._run(rows, y, w)
 
+    def scoring(self, state: S) -> tuple[Array, Array]:
+        """Weights (d, scores) and bias (scores,) that rows are scored with."""
+        return state.weights, state.bias
+
+    def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
+        """Share out scores exactly: a feature adds its value times its weight, and the bias is the start."""
+        state: S = started(self.who, self.state)
+        weights, bias = self.scoring(state)
+        flat = coefficients.reshape(rows.n, len(bias))
+        seen = state.mask[:, :: len(bias) // self.n_members]
+        parts = np.nan_to_num(rows.todense()) * (flat @ weights.T)
+        return Attribution(parts, flat @ bias, shares @ seen.T)
+
     def wider(self, n_features: int, rng: np.random.Generator) -> S:
         """Give every member as large a share of the new features as it has of the old ones."""
         old: S = started(self.who, self.state)
@@ -71,7 +87,7 @@ class LinearMembers(Bank[S]):
         mask = np.repeat(more, len(old.bias) // self.n_members, axis=0).T.astype(np.uint8)
         wide: S = old._replace(
             features=features,
-            mask=np.concatenate([old.mask, mask]),
+            mask=np.ascontiguousarray(np.concatenate([old.mask, mask])),  # of one row, it could come out by columns
             weights=padded(old.weights, 0, n_features),
         )
         return wide
@@ -89,7 +105,7 @@ class LinearMembers(Bank[S]):
 
     def check_state(self, state: S) -> None:
         """Refuse features that do not fit, and weights of features that are not seen."""
-        all_finite(state)
+        all_finite(state, most=1e160)  # times the largest value, a score is still finite
         per = len(state.bias) // len(state.features)
         require(agree(state.features, state.mask, per), "features and mask must agree")
         unseen = state.mask == 0

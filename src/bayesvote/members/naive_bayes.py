@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, integer, one_of, positive
-from bayesvote._input import Rows, started
-from bayesvote._parts import Arrays, Shape, all_finite, padded, renamed, require
+from bayesvote._input import LARGEST, Rows, started
+from bayesvote._parts import Arrays, Shape, all_finite, padded, renamed, require, within
 from bayesvote._threads import parallel_for
+from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, resized, with_more
 
@@ -20,6 +21,7 @@ _PIECE = 120_000
 # With less work than this, a second thread costs more than it saves.
 _WORTH_SHARING = 5_000
 # Each core gets at least this many features: shorter loops cost more to start than sharing saves.
+_MOST = LARGEST * (1 + 1e-9)  # a mean of values
 _FEATURES = 64
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
@@ -70,6 +72,8 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
     [[0.0], [5.52], [6.91]]
     """
 
+    draws_features = True
+
     n_members: int = 100
     max_features: float | int | None = 0.5
     kinds: str | Sequence[str] = "auto"
@@ -115,6 +119,24 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         """Score checked row t before learning row t."""
         return self._run(rows, y, w)
 
+    def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
+        """Share out scores exactly: a feature adds its log-likelihood ratio; the start is the odds of the classes."""
+        from bayesvote.members._naive_bayes_kernels import weigh
+
+        state = started(self.who, self.state)
+        (n, d), n_ratios = (rows.n, rows.width), len(state.total) - 1
+        prior, ratio = np.empty((n_ratios, n)), np.empty((n_ratios, n, d))
+        smoothing = self.gaussian_smoothing, self.bernoulli_smoothing
+        weigh(rows.todense(), _NO_LABELS, _NO_WEIGHTS, state, *smoothing, 0, d, prior, ratio)
+        # Scores of several classes are ratios to the first class less their mean.
+        of_class = coefficients[..., None] if n_ratios == 1 else coefficients
+        of_ratio = of_class if n_ratios == 1 else (of_class - of_class.mean(axis=2, keepdims=True))[:, :, 1:]
+        parts, start = np.zeros((n, d)), np.zeros(n)
+        for k in range(n_ratios):
+            parts += np.nan_to_num(ratio[k]) * (of_ratio[:, :, k] @ state.mask.T)
+            start += prior[k] * of_ratio[:, :, k].sum(axis=1)
+        return Attribution(parts, start, shares @ state.mask.T)
+
     def wider(self, n_features: int, rng: np.random.Generator) -> NaiveBayesState:
         """Give every member as large a share of the new features as it has of the old ones."""
         old = started(self.who, self.state)
@@ -127,7 +149,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
             values_seen[[0, 2], d:] = [[0.0], [1.0]]
         return old._replace(
             features=features,
-            mask=np.concatenate([old.mask, more.T]),
+            mask=np.ascontiguousarray(np.concatenate([old.mask, more.T])),
             statistics=statistics,
             values_seen=values_seen,
         )
@@ -146,7 +168,9 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         """Refuse features that do not fit, negative sums, and kinds of features that there are not."""
         all_finite(state, but=("values_seen",))
         require(agree(state.features, state.mask, 1), "features and mask must agree")
-        present, _, squares, other_value = state.statistics
+        present, mean, squares, other_value = state.statistics
+        require(within(mean, -_MOST, _MOST), f"means in statistics must be at most {_MOST:g} in size")
+        require(not np.any(np.abs(state.values_seen) > _MOST), f"values_seen must be at most {_MOST:g} in size")
         require(not np.any(state.total < 0), "total must be at least 0")
         require(not np.any(state.statistics[[0, 2, 3]] < 0), "weights and squares in statistics must be at least 0")
         most = state.total[:, None] * (1 + 1e-9)

@@ -70,6 +70,13 @@ class PerceptronBank(LinearMembers[PerceptronState]):
         """None: a mistake moves the weights by the whole row."""
         return _NO_LIMITS, False
 
+    def scoring(self, state: PerceptronState) -> tuple[Array, Array]:
+        """Weights and bias that rows are scored with: averages over all rows learned, if so asked."""
+        if not self.averaged:
+            return super().scoring(state)
+        age = np.where(state.age > 0, state.age, np.inf)
+        return state.weights - state.past_weights / age, state.bias - state.past_bias / age
+
     @property
     def doubled(self) -> bool:
         """Whether there are past weights."""

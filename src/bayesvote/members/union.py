@@ -1,18 +1,18 @@
-"""Several banks as one, and the mixture of families that serves most data."""
+"""Several banks as one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels, integer
+from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows, started
 from bayesvote._parts import Learned, Shape, restored_shape
+from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
-from bayesvote.members.ferns import FernBank
-from bayesvote.members.naive_bayes import NaiveBayesBank
-from bayesvote.members.perceptron import PerceptronBank
 
 
 @dataclass
@@ -28,6 +28,7 @@ class Union(Bank[tuple[Any, ...]]):
 
     Examples
     --------
+    >>> from bayesvote.members import FernBank, PerceptronBank
     >>> bank = Union([PerceptronBank(2), FernBank(3)]).start(n_features=4, rng=0)
     >>> bank.n_members
     5
@@ -45,6 +46,7 @@ class Union(Bank[tuple[Any, ...]]):
             raise ValueError("Union: banks must hold at least one bank, got none.")
         if len({id(bank) for bank in self.banks}) < len(self.banks):
             raise ValueError("Union: banks must be different objects, got one twice. Make a new bank for each.")
+        self.share(self._guard)
 
     @property
     def n_members(self) -> int:
@@ -61,6 +63,10 @@ class Union(Bank[tuple[Any, ...]]):
         """The banks."""
         return tuple(self.banks)
 
+    def rebuilt(self, change: Callable[[Bank[Any]], Bank[Any]]) -> "Union":
+        """Return a union of the banks, each changed."""
+        return Union([change(bank) for bank in self.banks])
+
     @property
     def state(self) -> tuple[Any, ...] | None:
         """The banks' states."""
@@ -71,6 +77,15 @@ class Union(Bank[tuple[Any, ...]]):
         """Features and classes that all banks were started for."""
         first = self.banks[0].shape
         return first if all(bank.shape == first for bank in self.banks) else None
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Copy what learning changes, of every bank."""
+        return tuple(bank.snapshot() for bank in self.banks)
+
+    def revert(self, snapshot: tuple[Any, ...]) -> None:
+        """Take up such copies."""
+        for bank, of_bank in zip(self.banks, snapshot, strict=True):
+            bank.revert(of_bank)
 
     def install(self, state: tuple[Any, ...], shape: Shape) -> None:
         """Hand every bank its state."""
@@ -90,10 +105,28 @@ class Union(Bank[tuple[Any, ...]]):
         """Score checked row t before learning row t."""
         return np.concatenate([bank.advance(rows, y, w) for bank in self.banks], axis=1)
 
+    def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
+        """Add up what the banks share out over the features."""
+        edges = np.cumsum([0, *(bank.n_members for bank in self.banks)]).tolist()
+        found = [
+            bank.attributions(rows, coefficients[:, first:last], shares[:, first:last])
+            for bank, (first, last) in zip(self.banks, pairwise(edges), strict=True)
+        ]
+        return reduce(Attribution.plus, found)
+
+    def kept_rows(self) -> Array | None:
+        """Rows of the bank that keeps most of them."""
+        kept = [rows for bank in self.banks if (rows := bank.kept_rows()) is not None]
+        return max(kept, key=len) if kept else None
+
     def check_weights(self, w: Array) -> None:
         """Refuse weights that one of the banks cannot learn from, before any bank learns."""
         for bank in self.banks:
             bank.check_weights(w)
+
+    def frozen_state(self) -> tuple[Any, ...]:
+        """Those of the banks."""
+        return tuple(bank.frozen_state() for bank in self.banks)
 
     def wider(self, n_features: int, rng: np.random.Generator) -> tuple[Any, ...]:
         """Return the states of all banks with room for more features."""
@@ -120,18 +153,3 @@ class Union(Bank[tuple[Any, ...]]):
         """Check that the banks, which have their states again, have one shape."""
         if restored_shape(learned) != started(self.who, self.shape):
             raise ValueError(f"banks that are not all of {learned.facts['shape']} features and classes")
-
-
-def mixed(n_members: int = 99) -> Union:
-    """Return a third each of averaged Perceptrons, naive Bayes and ferns: what ``members="mixed"`` means.
-
-    Perceptrons see half the features each, naive Bayes three tenths; ferns are of depth 8.
-    """
-    integer("mixed", "n_members", n_members, least=3)
-    return Union(
-        [
-            PerceptronBank((n_members + 2) // 3, max_features=0.5, averaged=True),
-            NaiveBayesBank((n_members + 1) // 3, max_features=0.3),
-            FernBank(n_members // 3, depth=8),
-        ]
-    )

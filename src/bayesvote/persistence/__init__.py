@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from bayesvote._files import replace_file
+from bayesvote._parts import Part
 from bayesvote.persistence._decode import decode
 from bayesvote.persistence._encode import encode
 from bayesvote.persistence._file import ModelFileError, pack, read, refusing, unpack
 from bayesvote.persistence._version1 import upgraded
 
-__all__ = ["ModelFileError", "dumps", "load", "loads", "save"]
+__all__ = ["ModelFileError", "dumps", "load", "loads", "pack", "save", "unpack"]
 
 MAX_BYTES = 2**30
 
@@ -73,7 +75,8 @@ def load(path: str | os.PathLike[str], *, objects: Mapping[str, Any] | None = No
 
 def dumps(model: Any) -> bytes:
     """Return what :func:`save` writes."""
-    return pack(*encode(model))
+    with model.undisturbed() if isinstance(model, Part) else nullcontext():
+        return pack(*encode(model))
 
 
 def loads(data: bytes, *, objects: Mapping[str, Any] | None = None) -> Any:

@@ -75,6 +75,9 @@ class _Reader:
         if "tuple" in value:
             _only(value, "tuple")
             return tuple(self.value(value["tuple"], at))
+        if "dict" in value:
+            _only(value, "dict")
+            return {key: self.value(item, at) for key, item in value["dict"]}
         _only(value, "array", "dtype")
         return self.array(value["array"], value["dtype"])
 
@@ -82,6 +85,8 @@ class _Reader:
         if dtype in ("U", "O"):
             if not all(type(item) is str or (dtype == "O" and type(item) in (int, float, bool)) for item in items):
                 raise ValueError("labels that are not strings")
+            if dtype == "U" and any(item.endswith("\0") for item in items):
+                raise ValueError("labels that end in NUL, which only objects can")
             if dtype == "U" and len(items) * max(map(len, items), default=0) > self.room:
                 raise ValueError("labels of very different lengths")
             return np.array(items, dtype=np.dtype(dtype))

@@ -1,5 +1,6 @@
 """Models as descriptions and arrays: parts, their parameters, and what they have learned."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,8 @@ class _Writer:
             return value
         if kind is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUO":
             return {"array": value.tolist(), "dtype": value.dtype.kind if value.dtype.kind in "UO" else code_of(value)}
+        if isinstance(value, Mapping) and _is_plain([*value.keys(), *value.values()]):
+            return {"dict": [self.value([*item], at) for item in value.items()]}
         if isinstance(value, (list, tuple)):
             if _is_plain(value) or all(isinstance(item, Part) for item in value):
                 items = [self.value(item, f"{at}[{i}]") for i, item in enumerate(value)]

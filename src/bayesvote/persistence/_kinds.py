@@ -6,6 +6,7 @@ from typing import Any
 from bayesvote.boosting import BOOSTERS
 from bayesvote.ensemble import Ensemble
 from bayesvote.members import BANKS
+from bayesvote.tables import Columns
 from bayesvote.weighting import WEIGHTERS
 
 # Packages that need other libraries are imported only when one of their models is saved or loaded. Each key is the
@@ -37,7 +38,7 @@ def class_of(kind: str) -> Any:
 
 
 def _core() -> dict[str, Any]:
-    kinds: list[type] = [*BANKS.values(), *WEIGHTERS.values(), *BOOSTERS.values(), Ensemble]
+    kinds: list[type] = [*BANKS.values(), *WEIGHTERS.values(), *BOOSTERS.values(), Ensemble, Columns]
     return {kind.__name__: kind for kind in kinds}
 
 

@@ -30,6 +30,8 @@ def _part(node: Node) -> Node:
         given["parameters"] = {"banks": [_part(bank) for bank in given.pop("banks")]}
     elif "fitted" in given:
         given["parameters"] = {name: _value(value) for name, value in given["parameters"].items()}
+        if kind == "BayesianEnsembleClassifier":
+            given["parameters"]["scale"] = False  # there was nothing to scale with
         fitted = given.pop("fitted")
         if fitted is not None:
             learned = {"facts": fitted, "parts": {"model_": _part(given.pop("model"))}}

@@ -1,5 +1,6 @@
 """The weights: how much to trust each member, learned from its losses."""
 
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -9,7 +10,7 @@ from bayesvote.weighting.gamma_rate import GammaRate
 from bayesvote.weighting.gamma_shape import GammaShape, GammaShapeRate
 from bayesvote.weighting.gaussian import FilterState, GaussianPosterior, Gaussians
 from bayesvote.weighting.joint_gaussian import JointGaussian, JointState
-from bayesvote.weighting.joint_logistic import JointLogistic
+from bayesvote.weighting.joint_logistic import JointLogistic, drifting
 from bayesvote.weighting.laplace import LaplacePosterior, LaplaceState
 from bayesvote.weighting.numerical import NumericalPosterior
 from bayesvote.weighting.separable_sgd import DescentState, SeparableSGD
@@ -29,11 +30,13 @@ WEIGHTERS: dict[str, type[Weighter[Any]]] = {
     "sgd": SGD,
     "voting": Voting,
 }
+# Presets: further names for common settings.
+PRESETS: dict[str, Callable[..., Weighter[Any]]] = {"drifting": drifting}
 
 
-def named() -> dict[str, type[Weighter[Any]]]:
+def named() -> dict[str, Callable[..., Weighter[Any]]]:
     """Weighters that can be made from their name alone, or with parameters that are plain values."""
-    return {
+    return PRESETS | {
         name: kind
         for name, kind in WEIGHTERS.items()
         if all(parameter.default is not parameter.empty for parameter in signature(kind).parameters.values())
@@ -41,6 +44,7 @@ def named() -> dict[str, type[Weighter[Any]]]:
 
 
 __all__ = [
+    "PRESETS",
     "SAG",
     "SGD",
     "WEIGHTERS",
@@ -64,5 +68,6 @@ __all__ = [
     "SumState",
     "Voting",
     "Weighter",
+    "drifting",
     "named",
 ]

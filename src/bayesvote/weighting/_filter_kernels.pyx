@@ -6,10 +6,11 @@ read all of it.
 """
 
 cimport numpy as cnp
-from libc.math cimport exp, fabs, log, sqrt
+from libc.math cimport exp, log, sqrt
 from libc.string cimport memset
 
 from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote._logistic cimport PI_EIGHTH, settled, sigmoid
 from bayesvote.weighting._mixture cimport inner, label_losses, largest, mix_means, to_margins
 
 cdef extern from "_triangle.h" nogil:
@@ -25,11 +26,9 @@ cnp.import_array()
 
 cdef extern from *:
     """
-    #define PI_EIGHTH 0.39269908169872414
     #define LEAST_LOG -27.631021115928547 /* log 1e-12: one surprise must not count against a filter for ever */
     #define TINY 1e-300
     """
-    const double PI_EIGHTH
     const double LEAST_LOG
     const double TINY
 
@@ -180,10 +179,6 @@ def squared_stream(G, truth, w, double theta, double discount, precisions, persi
         squared_rows(&all, G_, truth_, w_, n, n_labels, theta, out_, space)
 
 
-cdef inline double sigmoid(double z) noexcept nogil:
-    return 1.0 / (1.0 + exp(-z)) if z >= 0.0 else exp(z) / (1.0 + exp(z))
-
-
 cdef inline double lead(
     const double *X, const double *z, Py_ssize_t n_labels, Py_ssize_t label, Py_ssize_t m, double *d
 ) noexcept nogil:
@@ -267,33 +262,6 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
             out[k] += weight * own.probabilities[p * n_labels + k]
     for k in range(n_labels):
         out[k] = -log(max(out[k] / total, TINY))
-
-
-cdef inline double settled(double odds, double reach) noexcept nogil:
-    """Log-odds of a label at the mode of the posterior that has learned it, ``reach`` being their variance before.
-
-    They are z = odds + reach sigmoid(-z), by Newton's method between bounds: a single step would know no bound where
-    the loss is straight.
-    """
-    cdef double low = odds
-    cdef double high = odds + reach
-    cdef double z = odds
-    cdef double miss, excess, new
-    cdef int turn
-    for turn in range(30):
-        miss = sigmoid(-z)
-        excess = z - odds - reach * miss
-        if excess > 0.0:
-            high = z
-        else:
-            low = z
-        new = z - excess / (1.0 + reach * miss * (1.0 - miss))
-        if not (low <= new <= high):
-            new = 0.5 * (low + high)
-        if fabs(new - z) <= 1e-12 * (1.0 + fabs(new)):
-            return new
-        z = new
-    return z
 
 
 cdef inline void learn(Filters *all, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own) noexcept nogil:

@@ -171,6 +171,19 @@ cdef void add_products(
             add_rows(sums + i * m, i + 1, rows, m, weighted + i, m, n)
 
 
+cdef inline void put_row(
+    const double *truth, double w, Py_ssize_t m, Py_ssize_t at, double *rows, double *weighted, double *sums
+) noexcept nogil:
+    """Lay a row's margins among those whose products wait, and add the row to the sums of weight and margins."""
+    cdef double *x = rows + at * m
+    cdef Py_ssize_t i
+    to_margins(truth, m, x)
+    sums[0] += w
+    for i in range(m):
+        weighted[at * m + i] = w * x[i]
+        sums[1 + i] += w * x[i]
+
+
 # Posteriors, and what was put off: to take u u' from a covariance.
 cdef struct Posteriors:
     Py_ssize_t n
@@ -309,12 +322,8 @@ cdef int stream_rows(
         if all.forgetting != 1.0:
             for i in range(1 + m + m * m):
                 recent[i] *= all.forgetting
+        put_row(truth + t * m, w[t], m, n_waiting, rows, weighted, recent)
         x = rows + n_waiting * m
-        to_margins(truth + t * m, m, x)
-        recent[0] += w[t]
-        for i in range(m):
-            weighted[n_waiting * m + i] = w[t] * x[i]
-            recent[1 + i] += w[t] * x[i]
         n_waiting += 1
         if learn(all, x, w[t], s, &n_waiting, rows, weighted) < 0:
             return -1
@@ -355,3 +364,28 @@ def stream(G, truth, w, double theta, double forgetting, precisions, state, out)
         done = stream_rows(&all, G_, truth_, w_, n, n_labels, out_, space)
     if done < 0:
         raise MemoryError("JointGaussian: no memory to work out a posterior.")
+
+
+def add_losses(truth, w, recent):
+    """Add rows to the recent sums, as `stream` does without forgetting, and leave the posteriors alone."""
+    truth, w = contiguous(truth), contiguous(w)
+    cdef Py_ssize_t n = dim(truth, 0)
+    cdef Py_ssize_t m = dim(truth, 1)
+    cdef const double *truth_ = doubles(truth)
+    cdef const double *w_ = doubles(w)
+    cdef double *sums = own_doubles(recent)
+    scratch = room(2 * BATCH * m)
+    cdef double *rows = own_doubles(scratch)
+    cdef double *weighted = rows + BATCH * m
+    cdef Py_ssize_t n_waiting = 0
+    cdef Py_ssize_t t
+    with nogil:
+        for t in range(n):
+            if w_[t] == 0.0:
+                continue
+            if n_waiting == BATCH:
+                add_products(sums + 1 + m, m, rows, weighted, n_waiting)
+                n_waiting = 0
+            put_row(truth_ + t * m, w_[t], m, n_waiting, rows, weighted, sums)
+            n_waiting += 1
+        add_products(sums + 1 + m, m, rows, weighted, n_waiting)

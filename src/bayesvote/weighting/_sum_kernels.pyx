@@ -1,7 +1,6 @@
 """Kernels of states that are sums, and of the losses that feed them."""
 
 cimport numpy as cnp
-from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
@@ -13,6 +12,9 @@ cdef extern from "_lanes.h" nogil:
 cnp.import_array()
 
 
+cdef double MOST = 1e200  # a loss; see losses.MOST_LOSS
+
+
 cdef Py_ssize_t find_bad(const double *g, Py_ssize_t size, bint needs_log) noexcept nogil:
     cdef Py_ssize_t start, stop, i
     cdef int64_t bad
@@ -22,19 +24,19 @@ cdef Py_ssize_t find_bad(const double *g, Py_ssize_t size, bint needs_log) noexc
         bad = 0
         if needs_log:
             for i in range(start, stop):
-                bad |= (g[i] <= least) | (g[i] == INFINITY)
+                bad |= (g[i] <= least) | (g[i] > MOST)
         else:
             for i in range(start, stop):
-                bad |= (g[i] < least) | (g[i] == INFINITY)
+                bad |= (g[i] < least) | (g[i] > MOST)
         if bad:
             for i in range(start, stop):
-                if g[i] < 0.0 or g[i] == INFINITY or (needs_log and g[i] == 0.0):
+                if g[i] < 0.0 or g[i] > MOST or (needs_log and g[i] == 0.0):
                     return i
     return -1
 
 
 def first_bad_loss(g, bint needs_log):
-    """Index of the first loss that is negative, infinite or, under a logarithm, zero; -1 when there is none."""
+    """Index of the first loss that is negative, beyond MOST or, under a logarithm, zero; -1 when there is none."""
     cdef const double *given = doubles(g)
     cdef Py_ssize_t size = dim(g, 0)
     cdef Py_ssize_t found

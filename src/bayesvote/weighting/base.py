@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import Arrays, Part, Rng, S, Versioned, all_finite, require
-from bayesvote.losses import Loss, LossScale, of_labels
+from bayesvote.losses import MOST_LOSS, Loss, LossScale, of_labels
 
 HIGHEST_LEVEL = 1 - 1e-9  # of credible intervals: with higher ones, rounding moves the ends
 
@@ -24,6 +24,7 @@ class Weighter(Versioned[S], Part):
     needs_log: ClassVar[bool] = False  # takes log g, so a loss of zero is refused
     learns_all_labels: ClassVar[bool] = False  # of more than two labels a row teaches more than ``of_truth`` tells
     needs_bounded: ClassVar[bool] = False  # takes 1 - 2g as a margin, so losses above 1 are refused
+    usual_loss: ClassVar[str] = "ramp"  # of the members, unless another is asked for
 
     @property
     @abstractmethod
@@ -63,6 +64,36 @@ class Weighter(Versioned[S], Part):
             f"{self.who}.unlearn: states must be sums to take rows back, and these depend on the order of the samples. "
             "Use a weighter with a posterior, such as GammaRate."
         )
+
+    def sums(self, n_members: int) -> Any:
+        """Sums over no rows, to gather in parts what a state follows from; refused where states are not sums.
+
+        ``summed`` adds rows to them, ``added`` another part's sums, and ``from_sums`` makes a state of them. By default
+        they are states themselves; a posterior that is costly to work out does so in ``from_sums`` only.
+        """
+        self.merge(self.init(1), self.init(1))  # refuses
+        return self.init(n_members)
+
+    def summed(self, sums: Any, g: Array, w: Array) -> Any:
+        """Sums after checked rows g of weights w; those that are given may be changed."""
+        return self._update(sums, g, w)
+
+    def added(self, sums: Any, others: Any) -> Any:
+        """Sums over the rows of both parts."""
+        return self.merge(sums, others)
+
+    def completed(self, sums: Any, heard: Array) -> Any:  # noqa: ARG002
+        """Sums as if every member had been asked about every row.
+
+        ``heard`` (m, m) says of what share of the rows two members were both asked, on the diagonal a member. By
+        default nothing is to be done, as each member has a count of its own.
+        """
+        return sums
+
+    def from_sums(self, sums: Any) -> S:
+        """State after the rows of the sums."""
+        state: S = sums
+        return state
 
     def least_bytes(self, n_members: int) -> int:
         """How many bytes a state has at least, found without making one: by default in proportion to the members."""
@@ -155,7 +186,8 @@ class Weighter(Versioned[S], Part):
                 "Use loss='logistic', which never reaches 0."
             )
         raise ValueError(
-            f"{self.who}.{method}: losses must be finite and at least 0, got {bad}. Use NaN for a member that abstains."
+            f"{self.who}.{method}: losses must be finite, at least 0 and at most {MOST_LOSS:g}, got {bad}. "
+            "Use NaN for a member that abstains."
         )
 
 
@@ -218,6 +250,11 @@ class Posterior(Weighter[S]):
     def counts_rows(self) -> bool:
         """Whether the effective samples are all that were learned, as nothing fades."""
         return bool(getattr(self, "forgetting", 1.0) == 1)
+
+    def learned_weight(self, state: S) -> float | None:
+        """How many samples were learned, if the state still tells."""
+        # Members do not count rows they abstained on: take the largest count.
+        return float(self.effective_samples(state).max()) if self.counts_rows else None
 
     def interval(self, state: S, level: float = 0.95) -> tuple[Array, Array]:
         """Equal-tailed credible interval of every weight: lower and upper ends, shaped like the mean."""

@@ -48,6 +48,7 @@ class _GammaShapes(Additive):
     """What both posteriors of a shape share."""
 
     needs_log = True
+    usual_loss = "logistic"
     loss_scale = LossScale.LOG_LIKELIHOOD
 
     @abstractmethod
@@ -226,7 +227,7 @@ class GammaShapeRate(_GammaShapes):
         require(not np.any(sum_g < -1e-9 * self.q), "sums of losses must be at least 0")
         seen = (count > 0) & (sum_g > 0)
         most = count[seen] * np.log(sum_g[seen] / count[seen])  # Jensen's inequality
-        require(not np.any(sum_log[seen] > most + 1e-6 * (1 + np.abs(most))), "sums of logarithms must fit the sums")
+        require(not np.any(sum_log[seen] > most + 1e-9 * (1 + np.abs(most))), "sums of logarithms must fit the sums")
 
     def _s(self, state: SumState) -> Array:
         return np.asarray(np.minimum(self.s + state.value[0], np.inf if self.cap is None else self.cap))

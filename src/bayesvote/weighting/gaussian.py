@@ -9,13 +9,9 @@ from numpy.typing import ArrayLike
 
 from bayesvote import _checks
 from bayesvote._checks import Array
+from bayesvote._gaussian import check_covariances, symmetric
 from bayesvote._parts import S, all_finite, require
 from bayesvote.weighting.base import Posterior
-
-
-def symmetric(lower: Array) -> Array:
-    """Whole matrices from their lower triangles."""
-    return np.tril(lower) + np.swapaxes(np.tril(lower, -1), -1, -2)
 
 
 class Gaussians(NamedTuple):
@@ -32,6 +28,15 @@ class GaussianPosterior(Posterior[S]):
     @abstractmethod
     def gaussians(self, state: S) -> Gaussians:
         """The mixture that a state stands for."""
+
+    @property
+    def persistences(self) -> Array:
+        """How much of its way from the prior a weight keeps with each row, by posterior; 1 where none drifts."""
+        return np.ones(1)
+
+    def drift(self, state: S) -> float:
+        """How far the posteriors are believed whose weights drift."""
+        return float(np.sum(self.gaussians(state).shares * (self.persistences < 1)))
 
     def mean(self, state: S) -> Array:
         """Posterior mean."""
@@ -127,14 +132,12 @@ def check_filters(state: FilterState, precisions: Array) -> None:
     all_finite(state)
     require(not np.any(state.samples < 0), "samples must be at least 0")
     require(not np.any(state.evidence > 0), "evidence must be at most 0")
-    squares = np.arange(state.means.shape[1] // 4 * 4).reshape(-1, 4)
-    blocks = state.covariances[:, squares[:, :, None], squares[:, None, :]]
-    require(np.array_equal(blocks, np.swapaxes(blocks, -1, -2)), "covariances must be symmetric")
-    eigenvalues = np.linalg.eigvalsh(symmetric(state.covariances))
-    require(not np.any(eigenvalues[:, 0] <= 0), "covariances must be positive definite")
-    require(
-        not np.any(eigenvalues[:, -1] * precisions > 1 + 1e-6), "covariances must not be wider than those of the prior"
-    )
+    check_covariances(state.covariances, precisions)
+
+
+def counted(state: FilterState, persistence: Array) -> float | None:
+    """How many samples were learned, by a filter whose weights do not drift; None if there is none."""
+    return float(state.samples[persistence == 1][0]) if np.any(persistence == 1) else None
 
 
 def refusal(who: str, method: str) -> TypeError:

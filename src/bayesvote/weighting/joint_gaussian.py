@@ -1,6 +1,6 @@
 """Weights that know that members are correlated: a joint Gaussian posterior, in closed form."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
+from bayesvote._gaussian import symmetric
 from bayesvote._parts import Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import require_memory
@@ -24,7 +25,6 @@ from bayesvote.weighting.gaussian import (
     plain,
     refusal,
     start_filters,
-    symmetric,
 )
 
 REFRESH = 512  # rows between two refreshes from the sums; keeps rounding from piling up in the covariances
@@ -46,6 +46,13 @@ class JointState(NamedTuple):
     covariances: Array
     means: Array
     evidence: Array
+
+
+class JointSums(NamedTuple):
+    """The sums of a :class:`JointState` without the posteriors."""
+
+    sums: Array
+    rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,11 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
             return REFRESH
         return max(1, min(REFRESH, round(0.1 / (1 - self.forgetting))))
 
+    @property
+    def persistences(self) -> Array:
+        """Those of the posteriors."""
+        return self._filters[1]
+
     def init(self, n_members: int) -> JointState | FilterState:
         """State before any sample."""
         _checks.integer("JointGaussian.init", "n_members", n_members)
@@ -192,7 +204,7 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
             return super().upgraded(version, arrays)
         return {**arrays, "behind": np.zeros(len(self._precisions), dtype=np.int64)}
 
-    def _sums(self, state: JointState) -> Array:
+    def _sums(self, state: JointState | JointSums) -> Array:
         """Total and carry, (2, sums), with all that is recent in it."""
         from bayesvote.weighting._sum_kernels import add
 
@@ -247,20 +259,75 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
     def _add(self, state: JointState, G: Array, truth: Array, w: Array) -> tuple[Array, JointState]:
         from bayesvote.weighting._joint_kernels import stream
 
-        out, start = np.empty(G.shape[:2]), 0
-        precisions = self._precisions
-        while start < len(G):
-            # Blocks end at fixed counts of learned rows, so that chunks change nothing.
-            left = self._refresh_every - int(state.rows)
-            learned = np.flatnonzero(w[start:] != 0)
-            stop = start + int(learned[left - 1]) + 1 if len(learned) >= left else len(G)
-            rows = slice(start, stop)
+        out, precisions = np.empty(G.shape[:2]), self._precisions
+        for rows, full in self._blocks(int(state.rows), w):
             stream(G[rows], truth[rows], w[rows], self.theta, self.forgetting, precisions, state, out[rows])
             state.rows[()] += np.count_nonzero(w[rows])
-            if state.rows == self._refresh_every:
+            if full:
                 state = self._refreshed(self._sums(state))
-            start = stop
         return out, state
+
+    def _blocks(self, before: int, w: Array) -> Iterator[tuple[slice, bool]]:
+        """Rows between refreshes, and whether one is due after them: at fixed counts, so that chunks change nothing."""
+        start, left = 0, self._refresh_every - before
+        while start < len(w):
+            learned = np.flatnonzero(w[start : start + left] != 0)
+            if len(learned) < left:  # rows of weight 0 are among them
+                learned = np.flatnonzero(w[start:] != 0)
+            full = len(learned) >= left
+            stop = start + int(learned[left - 1]) + 1 if full else len(w)
+            yield slice(start, stop), full
+            start, left = stop, self._refresh_every
+
+    def sums(self, n_members: int) -> JointSums:
+        """Sums over no rows."""
+        _checks.integer("JointGaussian.sums", "n_members", n_members)
+        if self.drifts:
+            raise refusal("JointGaussian", "merge")
+        require_memory(self.who, "merge", self.forgetting)
+        return JointSums(np.zeros((3, 1 + n_members + n_members**2)), np.array(0, dtype=np.int64))
+
+    def summed(self, sums: JointSums, g: Array, w: Array) -> JointSums:
+        """Sums after further rows: the same bits as those of ``update``, which works out the posteriors, too."""
+        from bayesvote.weighting._joint_kernels import add_losses
+
+        for rows, full in self._blocks(int(sums.rows), w):
+            add_losses(g[rows], w[rows], sums.sums[2])
+            sums.rows[()] += np.count_nonzero(w[rows])
+            if full:
+                sums.sums[:2], sums.sums[2], sums.rows[()] = self._sums(sums), 0.0, 0
+        return sums
+
+    def added(self, sums: JointSums, others: JointSums) -> JointSums:
+        """Sums over the rows of both."""
+        if sums.sums.shape != others.sums.shape:
+            raise ValueError(
+                f"JointGaussian.added: sums must be about the same members, got {sums.sums.shape} and "
+                f"{others.sums.shape}."
+            )
+        total = self._total(sums, others, 1.0)
+        return JointSums(np.stack((*total, np.zeros_like(total[0]))), np.array(0, dtype=np.int64))
+
+    def completed(self, sums: JointSums, heard: Array) -> JointSums:
+        """Sums as if every member had been asked about every row, not counted as undecided where it was not.
+
+        Means of margins and of their products are taken over the rows that they are known of. With few rows, such
+        products need not be those of any margins; then only a part of the correction is made.
+        """
+        whole = np.concatenate(([1.0], 1 / np.diag(heard), (1 / heard).ravel()))
+        total = self._sums(sums)
+        for part in (1.0, 0.75, 0.5, 0.25):
+            corrected = total * (1 + part * (whole - 1))
+            with np.errstate(all="ignore"):
+                found = self._refreshed(corrected)
+            if all(np.all(np.isfinite(array)) for array in found):
+                total = corrected
+                break
+        return JointSums(np.stack((*total, np.zeros_like(total[0]))), np.array(0, dtype=np.int64))
+
+    def from_sums(self, sums: JointSums) -> JointState:
+        """Posteriors after the rows of the sums."""
+        return self._refreshed(self._sums(sums))
 
     def merge(self, a: JointState | FilterState, b: JointState | FilterState) -> JointState | FilterState:
         """State that has seen both streams."""
@@ -301,8 +368,6 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
     def _combined(
         self, method: str, a: JointState | FilterState, b: JointState | FilterState, sign: float
     ) -> JointState:
-        from bayesvote.weighting._sum_kernels import add
-
         if isinstance(a, FilterState) or isinstance(b, FilterState):
             raise refusal("JointGaussian", method)
         if a.means.shape != b.means.shape:
@@ -310,10 +375,16 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
                 f"JointGaussian.{method}: states must be about the same members and precisions, "
                 f"got {a.means.shape} and {b.means.shape}."
             )
+        return self._refreshed(self._total(a, b, sign))
+
+    def _total(self, a: JointState | JointSums, b: JointState | JointSums, sign: float) -> Array:
+        """Total and carry, (2, sums), of both."""
+        from bayesvote.weighting._sum_kernels import add
+
         sums, other = self._sums(a), self._sums(b)
         add(sums[0], sums[1], other[0], sign)
         add(sums[0], sums[1], other[1], sign)
-        return self._refreshed(sums)
+        return sums
 
     def effective_samples(self, state: JointState | FilterState) -> Array:
         """How many samples the posterior rests on, the same for every member.

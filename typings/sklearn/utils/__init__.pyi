@@ -2,6 +2,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 class InputTags:
     allow_nan: bool
@@ -10,4 +11,6 @@ class InputTags:
 class Tags:
     input_tags: InputTags
 
+def column_or_1d(y: Any, *, warn: bool = False) -> NDArray[Any]: ...
 def check_random_state(seed: Any) -> np.random.RandomState: ...
+def estimator_html_repr(estimator: Any) -> str: ...

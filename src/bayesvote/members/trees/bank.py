@@ -11,8 +11,10 @@ from bayesvote._checks import Array, Labels, integer, positive
 from bayesvote._input import Rows, started
 from bayesvote._parts import Arrays, Shape
 from bayesvote._threads import parallel_for
+from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
-from bayesvote.members.trees.state import BLOCK, Longs, Settings, TreeState, check, empty, least_bytes
+from bayesvote.members.trees.attribution import attributions, kept_rows
+from bayesvote.members.trees.state import BLOCK, Longs, Settings, TreeState, check, empty, least_bytes, without_rows
 
 _FIRST_GROWTH = 4  # rows
 _OFTEN_UNTIL = 500  # rows; trees are grown anew whenever there are half as many rows again
@@ -135,6 +137,10 @@ class TreeBank(Bank[TreeState]):
         self._forest = Forest(self._settings(shape, state.phases), state)
         self._phases, self._shape = state.phases, shape
 
+    def snapshot(self) -> TreeState | None:
+        """The state, which is a copy already."""
+        return self.state
+
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> TreeState:
         """Trees that are one leaf each."""
         m = self.total_trees
@@ -171,6 +177,18 @@ class TreeBank(Bank[TreeState]):
                 if self.refined:
                     forest.refine(top, out)
         return self._shaped(out)
+
+    def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
+        """Share out scores over the features asked on a row's way down; the start is what the roots say."""
+        return attributions(started(self.who, self.state), rows, coefficients, shares)
+
+    def kept_rows(self) -> Array | None:
+        """The last rows of the stream."""
+        return kept_rows(started(self.who, self.state))
+
+    def frozen_state(self) -> TreeState:
+        """Trees without the rows they were grown from, without trees that are being grown, and leaves that stay."""
+        return without_rows(started(self.who, self.state))
 
     def wider(self, n_features: int, rng: np.random.Generator) -> TreeState:  # noqa: ARG002
         """Go on with room for features that were 0 so far."""

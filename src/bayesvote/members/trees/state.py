@@ -16,6 +16,7 @@ Singles = NDArray[np.float32]
 # As the kernels have them.
 CANDIDATES = 8  # cuts that a leaf keeps counts for
 SIDES = 3  # of a cut: at most, above, missing
+_OF_ROWS = ("rows", "labels", "weights")
 BLOCK = 256  # rows are learned and kept in blocks of so many
 
 
@@ -92,6 +93,14 @@ def empty(settings: Settings, n_nodes: int, n_slots: int, n_rows: int, n_columns
         slot_counts=np.zeros((n_slots, CANDIDATES, SIDES, k), dtype=np.float32),
         refined=np.zeros((n_nodes, 2, len(settings.rates), outputs), dtype=np.float32),
     )
+
+
+def without_rows(state: TreeState) -> TreeState:
+    """Trees that were never shown a row: they score as before."""
+    fields = state._asdict()
+    kept = {name: array[:0] for name, array in fields.items() if name in _OF_ROWS or name.startswith("slot_")}
+    fresh = {name: np.zeros_like(array) for name, array in fields.items() if name.startswith("growth_")}
+    return TreeState(**{**fields, **kept, **fresh, "seen": np.zeros_like(state.seen)})
 
 
 def least_bytes(n_trees: int, n_rates: int, shape: Shape) -> int:

@@ -1,0 +1,132 @@
+"""A stream of a hundred million rows, made as it goes: memory stays the same, and the weights are those of exact sums.
+
+``python benchmarks/long.py [ROWS] [JOINT_ROWS]``. 50 members of fixed, different error; their scores are drawn, so
+that the losses are known and can be summed exactly: the ramp loss of a score that is a multiple of 1/8 is one of 1/16,
+and sums of those are whole numbers of sixteenths. (11) then has one answer, and JointGaussian's sums have one, too.
+"""
+
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesvote import Ensemble, GammaRate, JointGaussian
+from bayesvote._checks import Array, Labels
+from bayesvote._input import Rows, started
+from bayesvote.members import Bank
+from bayesvote.weighting import Weighter
+
+MEMBERS, BLOCK = 50, 20_000
+SIXTEENTHS = 16
+
+
+class _Nothing(NamedTuple):
+    """The state of members that learn nothing."""
+
+    none: Array
+
+
+@dataclass
+class Given(Bank[_Nothing]):
+    """Members whose scores are the row itself."""
+
+    n_members: int = MEMBERS
+
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> _Nothing:  # noqa: ARG002
+        """Return nothing."""
+        return _Nothing(np.zeros(0))
+
+    def score(self, rows: Rows) -> Array:
+        """Give the row."""
+        started(self.who, self.state)
+        return rows.todense()
+
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:  # noqa: ARG002
+        """Give the row."""
+        return self.score(rows)
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
+        """Nothing."""
+        return 0
+
+    def check_state(self, state: _Nothing) -> None:
+        """Nothing to check."""
+
+
+def block(number: int) -> tuple[Array, Labels]:
+    """Scores and labels of a block of rows, from its number alone."""
+    rng = np.random.default_rng(number)
+    y = rng.integers(2, size=BLOCK)
+    right = rng.random((BLOCK, MEMBERS)) < np.linspace(0.5, 0.95, MEMBERS)
+    size = rng.integers(0, 9, size=(BLOCK, MEMBERS)) / 8
+    return np.where(right == (y == 1)[:, None], size, -size), y
+
+
+def resident() -> float:
+    """Megabytes that the process has in memory now."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return pages * resource.getpagesize() / 2**20
+
+
+def run(weighter: Weighter[Any], n_rows: int) -> tuple[Ensemble, Labels, Array, float]:
+    """Learn the rows; return the model, the exact sums of losses and of margins' products, and the growth of memory."""
+    model = Ensemble(Given(), weighter).start(MEMBERS, rng=0)
+    losses = np.zeros(MEMBERS, dtype=np.intp)  # in sixteenths
+    products = np.zeros((MEMBERS, MEMBERS))  # of whole numbers of eighths: exact up to 2**53
+    first = 0.0
+    start = time.process_time()
+    for number in range(n_rows // BLOCK):
+        scores, y = block(number)
+        model.decide_then_learn(scores, y)
+        margins = np.where((y == 1)[:, None], scores, -scores) * 8
+        losses += (8 - margins).astype(np.intp).sum(axis=0)
+        products += margins.T @ margins
+        done = (number + 1) * BLOCK
+        if done == min(1_000_000, n_rows // 2 // BLOCK * BLOCK):
+            first = resident()
+        if done % 5_000_000 == 0:
+            print(f"{done:>12,} rows, {time.process_time() - start:8.0f} s, {resident():.0f} MB", flush=True)
+    return model, losses, products, resident() - first
+
+
+def main(n_rows: int = 100_000_000, n_joint: int = 10_000_000) -> None:
+    """Run both, and compare."""
+    n_rows, n_joint = n_rows // BLOCK * BLOCK, n_joint // BLOCK * BLOCK
+    prior = GammaRate()
+    model, losses, _, growth = run(prior, n_rows)
+    theta = Fraction(prior.theta)
+    exact = [(Fraction(1) + n_rows) / (1 + theta * Fraction(int(g), SIXTEENTHS)) for g in losses]
+    off = max(abs(Fraction(float(w)) / e - 1) for w, e in zip(model.weights(), exact, strict=True))
+    print(f"GammaRate: {n_rows:,} rows, {MEMBERS} members")
+    print(f"  memory after the first million: {growth:+.1f} MB")
+    print(f"  largest relative difference of a weight from the exact one: {float(off):.1e}")
+    assert off < 1e-10
+    assert growth < 20
+
+    joint = JointGaussian(precision=100.0)
+    model, losses, products, growth = run(joint, n_joint)
+    # Solved in extended precision, from sums that are exact.
+    margins = np.array([float(Fraction(n_joint) - 2 * Fraction(int(g), SIXTEENTHS)) for g in losses])
+    precision = products / 64 + 100.0 * np.eye(MEMBERS)
+    expected = np.linalg.solve(precision, margins + 100.0 / MEMBERS)
+    for _ in range(3):  # refined, so that the reference is right to the last digits
+        rest = (margins + 100.0 / MEMBERS).astype(np.longdouble) - precision.astype(np.longdouble) @ expected
+        expected = expected + np.linalg.solve(precision, rest.astype(np.float64))
+    off_joint = np.abs(model.weights() - expected).max() / np.abs(expected).max()
+    print(f"JointGaussian: {n_joint:,} rows, {MEMBERS} members")
+    print(f"  memory after the first million: {growth:+.1f} MB")
+    print(f"  largest difference of a weight from the exact one, beside the largest weight: {off_joint:.1e}")
+    assert off_joint < 1e-10
+    assert growth < 20
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,182 @@
+"""A small HTTP client for the service's own trials, and a server in a process of its own."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesvote._checks import Array, Labels
+
+PAPER = {"members": "perceptron", "weighter": "gamma_rate", "n_members": 100}
+
+
+class Lost(Exception):  # noqa: N818 - what the trials provoke
+    """The connection ended before the answer was whole."""
+
+
+class Connection:
+    """One connection that stays open."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def request(
+        self, method: str, path: str, body: bytes = b"", kind: str = "application/json"
+    ) -> tuple[int, bytes]:
+        """Status and body of the answer."""
+        try:
+            if self._writer is None or self._reader is None:
+                self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port)
+            head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
+            head += f"Content-Length: {len(body)}\r\n\r\n"
+            self._writer.write(head.encode() + body)
+            found = await self._reader.readuntil(b"\r\n\r\n")
+            status, length = int(found[9:12]), 0
+            for line in found.split(b"\r\n")[1:]:
+                if line[:15].lower() == b"content-length:":
+                    length = int(line[15:])
+            return status, await self._reader.readexactly(length)
+        except (OSError, asyncio.IncompleteReadError) as error:
+            self.close()
+            raise Lost from error
+
+    async def json(self, method: str, path: str, body: Any = None) -> Any:
+        """Answer of a request that must not be refused."""
+        status, found = await self.request(method, path, b"" if body is None else json.dumps(body).encode())
+        if status >= 400:
+            raise RuntimeError(f"{method} {path}: {status} {found.decode()}")
+        return json.loads(found) if found else None
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+        self._reader = self._writer = None
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class Server:
+    """A server in a process of its own, on one core if asked to."""
+
+    def __init__(self, command: Sequence[str], port: int, core: int | None = None, log: Path | None = None) -> None:
+        self.port = port
+        environment = os.environ | {"BAYESVOTE_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        with open(os.devnull if log is None else log, "ab") as errors:
+            self.process = subprocess.Popen(command, stderr=errors, stdout=errors, env=environment)
+        if core is not None:
+            os.sched_setaffinity(self.process.pid, {core})
+
+    @classmethod
+    def of(cls, folder: Path, *options: str, port: int | None = None, **more: Any) -> "Server":
+        """The service on a folder."""
+        port = free_port() if port is None else port
+        command = [sys.executable, "-m", "bayesvote", "serve", str(folder), "--port", str(port), *options]
+        return cls(command, port, **more)
+
+    def wait(self, seconds: float = 300.0) -> None:
+        """Wait until it listens."""
+        wait(self.port, lambda: self.process.poll() is None, seconds)
+
+    def seconds(self) -> float:
+        """Processor time it has taken."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> int:
+        """Bytes that it holds in memory."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def kill(self) -> None:
+        """End it at once, as a power failure of the process would."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, seconds: float = 30.0) -> int:
+        """Ask it to end; return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(seconds)
+
+
+class Forked:
+    """The service in a process forked from one that has imported everything: it starts in no time."""
+
+    def __init__(self, folder: Path, port: int, **options: Any) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["service_client", "bayesvote.service"])
+        self.port = port
+        self.process = context.Process(target=_serve, args=(folder, port, options), daemon=True)
+        self.process.start()
+
+    def wait(self, seconds: float = 300.0) -> None:
+        """Wait until it listens."""
+        wait(self.port, self.process.is_alive, seconds)
+
+    def text(self, path: str, method: str = "GET", body: bytes | None = None) -> str:
+        """Answer of a request that must not be refused."""
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            found: str = answer.read().decode()
+        return found
+
+    def json(self, method: str, path: str, body: Any = None) -> Any:
+        """The same, of JSON."""
+        return json.loads(self.text(path, method, None if body is None else json.dumps(body).encode()))
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.join()
+
+
+def _serve(folder: Path, port: int, options: dict[str, Any]) -> None:
+    from bayesvote.service import Options, serve
+
+    with open(folder.parent / "log", "ab", buffering=0) as log:
+        os.dup2(log.fileno(), 2)
+    serve(Options(folder, port=port, **options))
+
+
+def wait(port: int, alive: Callable[[], bool], seconds: float) -> None:
+    """Wait until somebody listens on a port."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if not alive():
+                raise RuntimeError("the server has ended") from None
+            time.sleep(0.02)
+    raise RuntimeError("the server did not start in time")
+
+
+def stream(n: int, d: int = 20, seed: int = 0) -> tuple[Array, Labels]:
+    """Rows whose label depends on the first two features, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(np.intp)
+
+
+def tensor(X: Array) -> dict[str, Any]:
+    """Rows as an input of the protocol."""
+    return {"name": "X", "shape": list(X.shape), "datatype": "FP64", "data": X.ravel().tolist()}

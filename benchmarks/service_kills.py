@@ -1,0 +1,194 @@
+"""SIGKILL at random moments under load, again and again: ``make serve-kills``, or ``--kills 5`` for a short look.
+
+Eight clients predict with ids, label late, repeat labels, and learn in batches, all at once. The server is killed at a
+random moment, started again on the same folder, and so on. At the end, what was acknowledged is compared with the
+journal, and the recovered model with one that learned the journal's rows without disturbance, in other chunks.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesvote._input import as_rows
+from bayesvote.persistence import dumps
+from bayesvote.service.folder import Folder, from_snapshot
+from bayesvote.service.journal import Journal
+from bayesvote.service.models import Served
+from service_client import Connection, Forked, Lost, free_port, stream, tensor
+
+CLIENTS, HANGS = 8, 120.0
+CLASSES = ["no", "yes"]
+MODEL = {"columns": 6, "classes": CLASSES, "members": "perceptron", "n_members": 20, "seed": 0}
+
+
+@dataclass
+class Sent:
+    """What the clients know: codes of rows by id that were acknowledged, and that were sent at all."""
+
+    labelled: dict[str, int] = field(default_factory=dict)
+    sent: dict[str, int] = field(default_factory=dict)
+    predicted: dict[str, list[float]] = field(default_factory=dict)
+    answers: int = 0
+    lost: int = 0
+
+
+@dataclass
+class Outcome:
+    """What was found at the end."""
+
+    kills: int
+    answers: int
+    lost: int
+    acknowledged: int
+    journalled: int
+
+
+async def client(number: int, port: int, sent: Sent, stop: asyncio.Event, seed: int) -> None:
+    """Predict, label late, repeat, learn."""
+    rng = random.Random(f"{seed}-{number}")
+    X, y = stream(500, 6, seed=number)
+    connection = Connection(port)
+    waiting: list[tuple[str, int]] = []
+    while not stop.is_set():
+        try:
+            async with asyncio.timeout(HANGS):
+                await _step(connection, rng, X, y, f"{seed}-{number}", sent, waiting)
+            sent.answers += 1
+        except Lost:
+            sent.lost += 1
+            await asyncio.sleep(0.05)
+    connection.close()
+
+
+async def _step(
+    connection: Connection, rng: random.Random, X: Any, y: Any, prefix: str, sent: Sent, waiting: list[tuple[str, int]]
+) -> None:
+    row = rng.randrange(len(X) - 8)
+    what = rng.random()
+    if what < 0.4 or not waiting:
+        name = f"{prefix}-{rng.getrandbits(60)}"
+        body = {"inputs": [tensor(X[row : row + 1])], "ids": [name], "outputs": [{"name": "probability"}]}
+        answer = await connection.json("POST", "/v2/models/m/infer", body)
+        sent.predicted[name] = answer["outputs"][0]["data"]
+        waiting.append((name, int(y[row])))
+    elif what < 0.8:
+        name, code = rng.choice(waiting)  # some twice
+        sent.sent[name] = code
+        await connection.json("POST", "/v2/models/m/label", {"ids": [name], "labels": [CLASSES[code]]})
+        sent.labelled[name] = code
+        if rng.random() < 0.8:
+            waiting.remove((name, code))
+    else:
+        names = [f"{prefix}-{rng.getrandbits(60)}" for _ in range(8)]
+        codes = y[row : row + 8].tolist()
+        sent.sent |= dict(zip(names, codes, strict=True))
+        labels = [CLASSES[code] for code in codes]
+        body = {"inputs": [tensor(X[row : row + 8])], "labels": labels, "ids": names}
+        await connection.json("POST", "/v2/models/m/learn", body)
+        sent.labelled |= dict(zip(names, codes, strict=True))
+
+
+async def killed(folder: Path, kills: int, seed: int, longest: float = 0.6) -> tuple[Sent, int]:
+    """Kill the server so many times; return what the clients know."""
+    rng, sent, stop, port = random.Random(seed), Sent(), asyncio.Event(), free_port()
+
+    server = Forked(folder, port, snapshot_every=100)
+    await asyncio.to_thread(server.wait)
+    connection = Connection(port)
+    await connection.json("PUT", "/v2/models/m", MODEL)
+    connection.close()
+    clients = [asyncio.create_task(client(k, port, sent, stop, seed)) for k in range(CLIENTS)]
+    for _ in range(kills):
+        if rng.random() < 0.8:  # under load; otherwise perhaps while it recovers
+            before, end = sent.answers, time.monotonic() + HANGS
+            while sent.answers < before + CLIENTS:
+                await asyncio.sleep(0.005)
+                for task in clients:
+                    if task.done():
+                        task.result()  # which raises what went wrong
+                if time.monotonic() > end or not server.process.is_alive():
+                    log = (folder.parent / "log").read_text()
+                    raise AssertionError(f"no answers after a restart: {log[-2000:]}")
+        await asyncio.sleep(rng.uniform(0, longest))
+        await asyncio.to_thread(server.kill)
+        server = Forked(folder, port, snapshot_every=100)
+    await asyncio.to_thread(server.wait)
+    await asyncio.sleep(longest)
+    stop.set()
+    await asyncio.wait_for(asyncio.gather(*clients), 2 * HANGS)
+    await asyncio.to_thread(server.kill)
+    return sent, kills
+
+
+def undisturbed(folder: Path) -> tuple[Served, dict[str, int], int]:
+    """The model that learned the journal from its start, in other chunks; the codes by id; how many rows there are."""
+    journal = Journal(folder, read_only=True)
+    row = journal.models()[0]
+    first = journal.snapshots(row.number)[-1]
+    served = from_snapshot(folder, row, first)
+    entries = list(journal.entries(row.number))
+    X = served.columns.unpack(b"".join(entry.rows for entry in entries), sum(entry.n for entry in entries))
+    codes = np.frombuffer(b"".join(entry.codes for entry in entries), dtype=np.int32).astype(np.intp)
+    for start in range(0, len(codes), 7):
+        part = slice(start, start + 7)
+        served.estimator.advance(as_rows("check", X[part]), codes[part], np.ones(len(codes[part])))
+    found: dict[str, int] = {}
+    for entry in entries:
+        ids = json.loads(entry.ids or "[]")
+        if len(ids) != entry.n or {*ids} & found.keys():
+            raise AssertionError("a row is in the journal twice")
+        found |= dict(zip(ids, np.frombuffer(entry.codes, dtype=np.int32).tolist(), strict=True))
+    journal.close()
+    if first.rows != 0:
+        raise AssertionError("the first snapshot must be that of the start")
+    return served, found, len(codes)
+
+
+def trial(folder: Path, kills: int, seed: int = 0, longest: float = 0.6) -> Outcome:
+    """Kill, recover, compare; raise AssertionError if anything is lost, there twice, or other than it should be."""
+    sent, kills = asyncio.run(killed(folder, kills, seed, longest))
+    expected, journalled, rows = undisturbed(folder)
+    opened = Folder(folder)
+    try:
+        recovered = opened.open_models()[0]
+    finally:
+        opened.close()
+    for name, code in sent.labelled.items():
+        if journalled.get(name) != code:
+            raise AssertionError(f"{name} was acknowledged with {code}, and is {journalled.get(name)} in the journal")
+    for name, code in journalled.items():
+        if sent.sent.get(name) != code:
+            raise AssertionError(f"{name} is in the journal with {code}, which nobody sent")
+    if recovered.rows != rows or dumps(recovered.estimator) != dumps(expected.estimator):
+        raise AssertionError("the recovered model is not that of the undisturbed run")
+    if recovered.figures.tally.rows != rows:
+        raise AssertionError("the figures have lost rows")
+    return Outcome(kills, sent.answers, sent.lost, len(sent.labelled), rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    start = time.time()
+    with tempfile.TemporaryDirectory() as place:
+        found = trial(Path(place) / "folder", given.kills, given.seed)
+    print(
+        f"{found.kills} kills in {time.time() - start:.0f} s: {found.answers:,} requests answered, {found.lost:,} cut "
+        "off; "
+        f"{found.acknowledged:,} rows acknowledged, {found.journalled:,} journalled, each once; "
+        "the recovered model is that of the undisturbed run, bit for bit; no request hung."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""How fast the service is, beside river behind FastAPI: ``make serve-load``, or with ``--seconds 2`` for a short look.
+
+One core for the server, the other for the client; 32 connections, 20 features, 100 members. Every connection predicts a
+row with an id, and then labels it. In the service both are durable (SQLite, synchronous=FULL) before they are answered;
+the peer keeps everything in memory. The rates by processor time tell what a core does, whoever else is at work on it.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from service_client import PAPER, Connection, Server, free_port, stream, tensor
+
+CONNECTIONS, BATCH = 32, 256
+Pair = Callable[[Connection, int], Awaitable[tuple[float, float]]]
+
+
+async def timed(connection: Connection, path: str, body: bytes) -> float:
+    start = time.perf_counter()
+    status, found = await connection.request("POST", path, body)
+    if status != 200:
+        raise RuntimeError(f"{path}: {status} {found.decode()}")
+    return time.perf_counter() - start
+
+
+async def hammered(server: Server, pair: Pair, seconds: float) -> dict[str, float]:
+    """Rates and latencies of pairs of requests."""
+    times: list[tuple[float, float]] = []
+    end, counter = time.perf_counter() + seconds, iter(range(10**9))
+
+    async def one() -> None:
+        connection = Connection(server.port)
+        while time.perf_counter() < end:
+            times.append(await pair(connection, next(counter)))
+        connection.close()
+
+    before, start = server.seconds(), time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
+    wall, busy = time.perf_counter() - start, server.seconds() - before
+    first, second = 1e3 * np.array(times).T
+    n = 2 * len(times)
+    return {
+        "requests/s": n / wall,
+        "requests/s of processor": n / busy,
+        "predict p50 ms": float(np.median(first)),
+        "predict p99 ms": float(np.quantile(first, 0.99)),
+        "label p50 ms": float(np.median(second)),
+        "label p99 ms": float(np.quantile(second, 0.99)),
+    }
+
+
+def service_pair(X: Any, y: Any, outputs: list[str]) -> Pair:
+    wanted = [{"name": name} for name in outputs]
+    bodies = [json.dumps({"inputs": [tensor(row[None])], "outputs": wanted})[:-1] for row in X]
+
+    async def pair(connection: Connection, k: int) -> tuple[float, float]:
+        row = k % len(X)
+        first = await timed(connection, "/v2/models/m/infer", f'{bodies[row]}, "ids": ["{k}"]}}'.encode())
+        label = f'{{"ids": ["{k}"], "labels": [{y[row]}]}}'
+        return first, await timed(connection, "/v2/models/m/label", label.encode())
+
+    return pair
+
+
+def river_pair(X: Any, y: Any) -> Pair:
+    bodies = [json.dumps({f"x{k}": value for k, value in enumerate(row)}) for row in X.tolist()]
+
+    async def pair(connection: Connection, k: int) -> tuple[float, float]:
+        row = k % len(X)
+        first = await timed(connection, "/predict", f'{{"id": "{k}", "x": {bodies[row]}}}'.encode())
+        return first, await timed(connection, "/label", f'{{"id": "{k}", "y": {y[row]}}}'.encode())
+
+    return pair
+
+
+async def batches(server: Server, X: Any, y: Any, seconds: float) -> dict[str, float]:
+    """Rows learned per second in batches, durable."""
+    bodies = []
+    for first in range(0, len(X), BATCH):
+        part = slice(first, first + BATCH)
+        bodies.append(json.dumps({"inputs": [tensor(X[part].round(6))], "labels": y[part].tolist()}).encode())
+    times: list[float] = []
+    end, counter = time.perf_counter() + seconds, iter(range(10**9))
+
+    async def one() -> None:
+        connection = Connection(server.port)
+        while time.perf_counter() < end:
+            times.append(await timed(connection, "/v2/models/m/learn", bodies[next(counter) % len(bodies)]))
+        connection.close()
+
+    before, start = server.seconds(), time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(8)))
+    wall, busy = time.perf_counter() - start, server.seconds() - before
+    n = BATCH * len(times)
+    return {"rows/s": n / wall, "rows/s of processor": n / busy, "p99 ms": 1e3 * float(np.quantile(times, 0.99))}
+
+
+async def service(folder: Path, options: dict[str, Any], outputs: list[str], seconds: float, core: int) -> list[Any]:
+    server = Server.of(folder, core=core)
+    try:
+        server.wait()
+        connection = Connection(server.port)
+        await connection.json("PUT", "/v2/models/m", {"columns": 20, "classes": [0, 1], "seed": 0, **options})
+        X, y = stream(4096)
+        pair = service_pair(X, y, outputs)
+        await hammered(server, pair, seconds / 4)  # warm
+        await connection.json("DELETE", "/v2/models/m")
+        await connection.json("PUT", "/v2/models/m", {"columns": 20, "classes": [0, 1], "seed": 0, **options})
+        connection.close()
+        pairs = await hammered(server, pair, seconds)
+        return [pairs, await batches(server, X, y, seconds)]
+    finally:
+        server.kill()
+
+
+async def peer(name: str, seconds: float, core: int) -> dict[str, float]:
+    port = free_port()
+    server = Server(
+        [sys.executable, str(Path(__file__).with_name("service_river.py")), str(port), name], port, core=core
+    )
+    try:
+        server.wait()
+        X, y = stream(4096)
+        pair = river_pair(X, y)
+        await hammered(server, pair, seconds / 4)
+        return await hammered(server, pair, seconds)
+    finally:
+        server.kill()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--folder", type=Path, default=None, help="where the journals are written")
+    given = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    core, own = (cores[0], cores[-1])
+    os.sched_setaffinity(0, {own})
+    rows: dict[str, dict[str, float]] = {}
+    brief = ["label", "probability"]
+    with tempfile.TemporaryDirectory(dir=given.folder) as place:
+        trials = {
+            "Perceptrons with (11), durable": (PAPER, brief),
+            "default model, durable": ({}, brief),
+            "Perceptrons with (11), durable, with certainty": (PAPER, [*brief, "certainty"]),
+        }
+        for number, (name, (options, outputs)) in enumerate(trials.items()):
+            folder = Path(place) / str(number)
+            found, many = asyncio.run(service(folder, options, outputs, given.seconds, core))
+            rows[name] = found
+            show(name, found)
+            if outputs is brief:
+                show(f"{name}, learn in batches of {BATCH}", many)
+        peers = {"river, one logistic regression": "one", "river, bag of 100 Perceptrons": "hundred"}
+        for name, kind in peers.items():
+            rows[name] = asyncio.run(peer(kind, given.seconds, core))
+            show(f"{name}, FastAPI, not durable", rows[name])
+    for name in trials:
+        for other in peers:
+            ratios = [rows[name][key] / rows[other][key] for key in ("requests/s", "requests/s of processor")]
+            print(f"{name} beside {other}: {ratios[0]:.2f} times, by processor time {ratios[1]:.2f} times")
+
+
+def show(name: str, found: dict[str, float]) -> None:
+    figures = ", ".join(f"{key} {value:,.1f}" if value < 100 else f"{key} {value:,.0f}" for key, value in found.items())
+    print(f"{name}: {figures}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+"""What docs/distributed.md says of shards: error and time on covtype, lost workers, memory, merging and scheduling.
+
+Run ``python benchmarks/shards.py covtype``, or ``memory``, ``kills``, ``merge``, ``abstain``. Time by the clock means
+something on a machine that does nothing else; the processor's time is that of all processes.
+"""
+
+import argparse
+import os
+import random
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from bayesvote import BayesianEnsembleClassifier, Ensemble, JointGaussian, Union, load_dataset
+from bayesvote._checks import Array, Labels
+from bayesvote.distributed import Dask, Loop, fit, shard_members
+from bayesvote.distributed.order import InOrder
+from bayesvote.persistence import dumps
+
+SHARDS = 16
+
+
+def covtype(n_rows: int | None = None) -> tuple[Array, Labels, Array, Labels]:
+    """Rows to learn and a held-out tenth, in random order."""
+    data = load_dataset("covtype")
+    order = np.random.default_rng(0).permutation(len(data.y))[:n_rows]
+    X, y = np.ascontiguousarray(csr_array(data.X).toarray()[order]), data.y[order]
+    tenth = len(y) // 10
+    return X[tenth:], y[tenth:], X[:tenth], y[:tenth]
+
+
+def write_shards(folder: Path, X: Array, y: Labels, n_shards: int) -> None:
+    """Parquet files of equal size."""
+    import pyarrow
+    import pyarrow.parquet
+
+    edges = np.linspace(0, len(y), n_shards + 1).astype(int)
+    for k, (first, last) in enumerate(pairwise(edges.tolist())):
+        columns = {f"x{j:02d}": X[first:last, j] for j in range(X.shape[1])}
+        table = pyarrow.table({**columns, "label": y[first:last]})
+        pyarrow.parquet.write_table(table, folder / f"{k:03d}.parquet")
+
+
+@contextmanager
+def timed(what: str, found: dict[str, float]) -> Iterator[None]:
+    """Time by the clock and of the processor, of this process and of those that it waited for."""
+
+    def used() -> float:
+        both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(one.ru_utime + one.ru_stime for one in both)
+
+    clock, processor = time.perf_counter(), used()
+    yield
+    found[f"{what} clock"], found[f"{what} processor"] = time.perf_counter() - clock, used() - processor
+
+
+def measure_covtype(n_rows: int | None, n_shards: int) -> None:
+    """Error beside one stream and scikit-learn's, time for 1 and 2 workers, bits for 1, 2 and 3."""
+    X, y, held, truth = covtype(n_rows)
+    times: dict[str, float] = {}
+
+    def tell(what: str, predict: Callable[[Any], Any], times: dict[str, float] = times, name: str = "") -> None:
+        name = name or what
+        seconds = f"{times[f'{name} clock']:7.1f} s, of the processor {times[f'{name} processor']:7.1f} s"
+        print(f"{what:44s} error {np.mean(predict(held) != truth):.4f}  {seconds}", flush=True)
+
+    print(f"covtype: {len(y):,} rows in {n_shards} shards, {len(truth):,} held out; {os.cpu_count()} cores", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        write_shards(Path(folder), X, y, n_shards)
+        files, bits = f"{folder}/*.parquet", {}
+        with timed("loop", times):
+            model = fit(files, engine=Loop())
+        bits["loop"] = dumps(model)
+        tell(f"{n_shards} shards, one process", named(model.predict), name="loop")
+        for workers in (1, 2, 3):
+            with timed("start", times), Dask(workers) as engine, timed("workers", times):
+                model = fit(files, engine=engine)
+            bits[f"{workers} workers"] = dumps(model)
+            times["workers processor"] = times["start processor"]  # known of workers that have ended
+            tell(f"{n_shards} shards, {workers} workers of Dask", named(model.predict), name="workers")
+            print(f"{'':44s} with the cluster's start and end: {times['start clock']:.1f} s")
+        print("same bits:", {name: data == bits["loop"] for name, data in bits.items()})
+        print(f"model file: {len(bits['loop']) / 1e6:.1f} MB, {model.model_.total_members} members", flush=True)
+        voting = BayesianEnsembleClassifier(shard_members(X.shape[1]), n_members=128, weighter="voting")
+        with timed("voting", times):
+            voting = fit(files, voting)
+        tell("the same members, voting", named(voting.predict), name="voting")
+    for name, other in {
+        "HistGradientBoosting": sklearn("ensemble").HistGradientBoostingClassifier(random_state=0),
+        "SGD on scaled features": sklearn("pipeline").make_pipeline(
+            sklearn("preprocessing").StandardScaler(), sklearn("linear_model").SGDClassifier(random_state=0)
+        ),
+    }.items():
+        with timed(name, times):
+            other.fit(X, y)
+        tell(f"scikit-learn's {name}", other.predict, name=name)
+    members = Union([shard_members(X.shape[1]) for _ in range(n_shards)])
+    with timed("stream", times):
+        single = BayesianEnsembleClassifier(members, random_state=0).fit(X, y)
+    tell("the same ensemble in one stream", single.predict, name="stream")
+
+
+def sklearn(name: str) -> Any:
+    """A module of scikit-learn."""
+    return import_module(f"sklearn.{name}")
+
+
+def named(predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Predict rows as the table that the model knows the names of."""
+    frame = import_module("pandas").DataFrame
+    return lambda X: predict(frame(X, columns=[f"x{j:02d}" for j in range(X.shape[1])]))
+
+
+def measure_abstaining() -> None:
+    """Whether weights are right if members abstain on the shard that trained them: beside those of rows nobody saw."""
+    X, y, held, truth = covtype(100_000)
+    n_shards = 8
+    edges = np.linspace(0, len(y) // 2, n_shards + 1).astype(int)
+    shards = [(X[a:b], y[a:b]) for a, b in pairwise(edges.tolist())]
+    model = fit(shards)
+    bank, weighter = model.model_.bank, model.model_.weighter
+    for name, rows in {
+        "abstaining on their own shard": None,
+        "not abstaining": slice(0, edges[-1]),
+        "fresh rows": slice(edges[-1], None),
+    }.items():
+        if rows is not None:
+            other = Ensemble(bank, weighter, model.loss).start(X.shape[1], 2, rng=0)
+            other.decide_then_learn(X[rows], y[rows])
+        else:
+            other = model.model_
+        weights = other.weights()
+        error = np.mean(other.decide(held).argmin(axis=1) != truth)
+        by_kind = {
+            kind: float(np.sum(weights[[name == kind for name in bank.member_names()]]))
+            for kind in dict.fromkeys(bank.member_names())
+        }
+        print(f"{name:30s} error {error:.4f}  weights { ({k: round(v, 3) for k, v in by_kind.items()}) }", flush=True)
+        if name == "abstaining on their own shard":
+            first = weights
+        print(f"{'':30s} correlation with the first {np.corrcoef(first, weights)[0, 1]:.4f}", flush=True)
+
+
+def measure_merging(n_shards: int = 10_000, n_members: int = 100) -> None:
+    """Merging the statistics of many shards, and scheduling them."""
+    weighter, rng = JointGaussian(), np.random.default_rng(0)
+    parts = [
+        weighter.summed(weighter.sums(n_members), rng.uniform(size=(200, n_members)), np.ones(200)) for _ in range(50)
+    ]
+    start = time.process_time(), time.perf_counter()
+    merged = InOrder(n_shards, weighter.added)
+    for place in range(n_shards):
+        merged.add(place, parts[place % len(parts)])
+    weighter.mean(weighter.from_sums(merged.result))
+    processor, clock = time.process_time() - start[0], time.perf_counter() - start[1]
+    size = sum(array.nbytes for array in parts[0])
+    print(f"{n_shards:,} shards' statistics of {n_members} members, {size / 1e3:.0f} kB each: merged in {clock:.2f} s")
+    print(f"of the processor {processor:.2f} s, {processor / n_shards * 1e6:.0f} us a shard", flush=True)
+    with Dask(workers=2) as engine:
+        list(engine.map(nothing, range(100)))
+        for n in (1000, 5000):
+            start = time.process_time(), time.perf_counter()
+            list(engine.map(nothing, range(n)))
+            processor, clock = time.process_time() - start[0], time.perf_counter() - start[1]
+            print(
+                f"scheduling {n:,} shards: {clock / n * 1e3:.2f} ms a shard, {processor / n * 1e3:.2f} ms of the driver"
+            )
+
+
+def nothing(item: int, shared: Any) -> bytes:  # noqa: ARG001
+    """Do nothing, as fast as that goes."""
+    return b""
+
+
+def measure_kills(n_kills: int, pause: float, seed: int) -> None:
+    """Jobs over and over, while workers are killed at random; the bits must be right every time."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(48_000, 12))
+    y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
+    shards = [(X[k::24], y[k::24]) for k in range(24)]
+    classifier = BayesianEnsembleClassifier(shard_members(12), n_members=96, random_state=1)
+    expected, jobs, slowest = dumps(fit(shards, classifier)), 0, 0.0
+    with Dask(workers=3) as engine:
+        killer = Killer(engine, n_kills, pause, seed)
+        killer.start()
+        while killer.is_alive():
+            start = time.perf_counter()
+            model = fit(shards, classifier, engine=engine, time_limit=1800)
+            jobs, slowest = jobs + 1, max(slowest, time.perf_counter() - start)
+            if dumps(model) != expected:
+                sys.exit(f"wrong bits after {killer.kills} kills")
+            print(
+                f"job {jobs}: right bits, {killer.kills} kills so far, {time.perf_counter() - start:.1f} s", flush=True
+            )
+    print(f"{killer.kills} kills over {jobs} jobs: always the right bits, never a stall; slowest job {slowest:.1f} s")
+
+
+class Killer(threading.Thread):
+    """Kills a random worker process every now and then."""
+
+    def __init__(self, engine: Dask, n_kills: int, pause: float, seed: int) -> None:
+        super().__init__(daemon=True)
+        self.kills = 0
+        self._engine, self._n_kills, self._pause, self._random = engine, n_kills, pause, random.Random(seed)
+
+    def run(self) -> None:
+        """Kill until there were enough."""
+        while self.kills < self._n_kills:
+            time.sleep(self._pause * self._random.uniform(0.2, 1.8))
+            pids = self._engine.worker_pids()
+            if pids:
+                os.kill(self._random.choice(pids), 9)
+                self.kills += 1
+
+
+def measure_memory(n_rows: int, limit: str) -> None:
+    """Data larger than the workers' memory: rows made here, in Parquet, and the most memory that workers took."""
+    import pyarrow
+    import pyarrow.parquet
+
+    per_file, n_features = 100_000, 20
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BAYESVOTE_SCRATCH")) as folder:
+        for k in range(n_rows // per_file):
+            rng = np.random.default_rng(k)
+            X = rng.normal(size=(per_file, n_features))
+            y = (X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * rng.normal(size=per_file) > 0).astype(np.int64)
+            table = pyarrow.table({**{f"x{j:02d}": X[:, j] for j in range(n_features)}, "label": y})
+            pyarrow.parquet.write_table(table, f"{folder}/{k:04d}.parquet")
+        size = sum(path.stat().st_size for path in Path(folder).iterdir())
+        in_memory = n_rows * (n_features + 1) * 8
+        print(f"{n_rows:,} rows, {size / 1e9:.2f} GB on disk, {in_memory / 1e9:.2f} GB in memory", flush=True)
+        with Dask(workers=2, memory_limit=limit) as engine:
+            watch = Watch(engine)
+            watch.start()
+            start = time.perf_counter()
+            classifier = BayesianEnsembleClassifier(shard_members(n_features), n_members=32)
+            progress = lambda at: watch.at(at.stage, at.done)  # noqa: E731
+            model = fit(f"{folder}/*.parquet", classifier, engine=engine, on_progress=progress)
+            print(f"done in {time.perf_counter() - start:.0f} s by the clock; workers restarted: {watch.restarts}")
+        watch.tell()
+        rng = np.random.default_rng(10**6)
+        X = rng.normal(size=(100_000, n_features))
+        y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(np.int64)
+        print(f"error beside the rule without noise: {np.mean(named(model.predict)(X) != y):.4f}")
+
+
+class Watch(threading.Thread):
+    """Looks at the memory of the workers, by stage and tenth of it."""
+
+    def __init__(self, engine: Dask) -> None:
+        super().__init__(daemon=True)
+        self._engine, self._now = engine, ("start", 0)
+        self._most: dict[tuple[str, int], float] = {}
+        self._pids: set[int] = set()
+
+    @property
+    def restarts(self) -> int:
+        """How many workers were started beyond the first two."""
+        return len(self._pids) - 2
+
+    def at(self, stage: str, done: int) -> None:
+        """Take note of where the run is."""
+        self._now = (stage, done // 20)
+
+    def run(self) -> None:
+        """Look twice a second."""
+        while True:
+            for pid in self._engine.worker_pids():
+                self._pids.add(pid)
+                try:
+                    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+                except OSError:
+                    continue
+                size = pages * resource.getpagesize() / 1e6
+                self._most[self._now] = max(self._most.get(self._now, 0.0), size)
+            time.sleep(0.5)
+
+    def tell(self) -> None:
+        """Print the most memory of a worker, as the run went on."""
+        for stage in dict.fromkeys(stage for stage, _ in self._most):
+            print(f"MB of the largest worker, {stage}:", [round(v) for (s, _), v in self._most.items() if s == stage])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["covtype", "abstain", "merge", "kills", "memory"])
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--shards", type=int, default=SHARDS)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--pause", type=float, default=4.0, help="seconds between two kills, on average")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--memory-limit", default="1GB")
+    asked = parser.parse_args()
+    if asked.what == "covtype":
+        measure_covtype(asked.rows, asked.shards)
+    elif asked.what == "abstain":
+        measure_abstaining()
+    elif asked.what == "merge":
+        measure_merging()
+    elif asked.what == "kills":
+        measure_kills(asked.kills, asked.pause, asked.seed)
+    else:
+        measure_memory(asked.rows or 20_000_000, asked.memory_limit)
+
+
+if __name__ == "__main__":
+    main()

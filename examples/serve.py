@@ -1,0 +1,86 @@
+"""The learning service: loans are predicted as they come in, and labelled when it is known how they went.
+
+It starts ``bayesvote serve`` in a folder of its own and speaks to it over HTTP, with nothing but the standard library.
+In a terminal it takes its time, so that the live page can be watched, and serves on until Ctrl-C.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from http.client import HTTPConnection
+from typing import Any
+
+import numpy as np
+
+from bayesvote import load_dataset
+from bayesvote.datasets import scale
+
+LATE, STEP = 100, 10  # rows until a label is known, and rows of a request
+WATCHED = sys.stdout.isatty()
+
+
+def main() -> None:
+    """Serve, predict, label."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "bayesvote", "serve", folder, "--port", "8000" if WATCHED else "0"]
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+            stream(address_of(server))
+            if WATCHED:
+                print("The page stays until Ctrl-C.")
+                server.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+def address_of(server: "subprocess.Popen[str]") -> str:
+    """Where the service listens, as its log says."""
+    for line in server.stderr or ():
+        if found := re.search(r'address="http://([^/]+)/"', line):
+            return found[1]
+        print(line, end="")
+    raise SystemExit("The service did not start.")
+
+
+def stream(address: str) -> None:
+    """Predict rows as they come, and label each a hundred rows later."""
+    connection = HTTPConnection(address, timeout=60)
+
+    def ask(method: str, path: str, body: Any) -> Any:
+        connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        found = json.loads(answer.read())
+        if answer.status >= 400:
+            raise SystemExit(f"{method} {path}: {found['error']}")
+        return found
+
+    data = load_dataset("german")
+    names = [f"x{k}" for k in range(data.X.shape[1])]
+    rows = [dict(zip(names, row, strict=True)) for row in np.asarray(scale(data.X)).tolist()]
+    labels = ["bad" if risk else "good" for risk in data.y]
+    ask("PUT", "/v2/models/loans", {"columns": names, "classes": ["bad", "good"]})
+    print(f"Watch it at http://{address}/", flush=True)
+    mistakes = 0
+    for k in range(0, len(rows) + LATE, STEP):
+        if new := rows[k : k + STEP]:
+            ids = [f"loan {k + place}" for place in range(len(new))]
+            wanted = [{"name": "label"}, {"name": "probability"}]
+            ask("POST", "/v2/models/loans/infer", {"rows": new, "ids": ids, "outputs": wanted})
+        if k >= LATE:
+            known = range(k - LATE, min(k - LATE + STEP, len(rows)))
+            late = {"ids": [f"loan {place}" for place in known], "labels": [labels[place] for place in known]}
+            mistakes += ask("POST", "/v2/models/loans/label", late)["mistakes"]
+        if WATCHED:
+            time.sleep(0.5)
+    print(f"{mistakes / len(rows):.3f} of {len(rows):,} loans were predicted wrongly, each label {LATE} loans late.")
+    connection.close()
+
+
+if __name__ == "__main__":
+    main()

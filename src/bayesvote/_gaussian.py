@@ -1,0 +1,23 @@
+"""Covariances as the kernels keep them, of which the lower triangles count; and what a file may bring of them."""
+
+import numpy as np
+
+from bayesvote._checks import Array
+from bayesvote._parts import require
+
+
+def symmetric(lower: Array) -> Array:
+    """Whole matrices from their lower triangles."""
+    return np.tril(lower) + np.swapaxes(np.tril(lower, -1), -1, -2)
+
+
+def check_covariances(covariances: Array, precisions: Array) -> None:
+    """Refuse matrices (k, m, m) that are no covariances, or wider than priors of these precisions (k,)."""
+    squares = np.arange(covariances.shape[-1] // 4 * 4).reshape(-1, 4)
+    blocks = covariances[:, squares[:, :, None], squares[:, None, :]]
+    require(np.array_equal(blocks, np.swapaxes(blocks, -1, -2)), "covariances must be symmetric")
+    eigenvalues = np.linalg.eigvalsh(symmetric(covariances))
+    require(not np.any(eigenvalues[:, 0] <= 0), "covariances must be positive definite")
+    require(
+        not np.any(eigenvalues[:, -1] * precisions > 1 + 1e-6), "covariances must not be wider than those of the prior"
+    )

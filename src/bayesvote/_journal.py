@@ -1,0 +1,225 @@
+"""Learning by chunks, each of them whole or not at all, with room for readers between two of them."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bayesvote._checks import Array, InputError, Labels
+from bayesvote._guard import Guard, Uninterrupted
+from bayesvote._input import Rows, check_width
+from bayesvote._threads import finish_background
+
+CHUNK = 2048  # rows learned at a time: enough to be worth a thread's while, few enough for the cache
+_FIRST_CHUNK = 128  # before it is known how long a row takes
+_SECONDS = 0.1  # that a chunk should take at most, as readers and Ctrl-C wait for it
+_MOST_KEPT = 2**17  # numbers in the rows that are kept from call to call
+_PRICE = 0.02  # of learning: what copies of the state may take of its time
+_SELDOM = 0.5  # seconds of learning between two copies at least
+
+
+class Chunk(NamedTuple):
+    """Checked rows to learn, with their labels and weights."""
+
+    rows: Rows
+    y: Labels
+    w: Array
+
+
+After = Callable[[Chunk, Array], None]  # is told of every chunk that was learned, and what came of it
+
+
+class Learning(Protocol):
+    """What learns: a model or a bank."""
+
+    @property
+    def guard(self) -> Guard:
+        """Who may use it when."""
+
+    @property
+    def who(self) -> str:
+        """The name by which errors speak of it."""
+
+    @property
+    def shape(self) -> Any:
+        """Features and classes."""
+
+    def snapshot(self) -> Any:
+        """Copy what learning changes."""
+
+    def revert(self, snapshot: Any) -> None:
+        """Take up such a copy, which is given up."""
+
+    def step(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Learn a chunk; return what came of it."""
+
+    def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
+        """Learn chunks in their order; give what came of each. The next may be begun before that."""
+
+
+class Journal:
+    """What a model needs to be as before when learning fails: a copy of an earlier state, and the rows since.
+
+    The state is copied anew when learning has taken long enough since for the copy not to matter. A failure then costs
+    learning the rows since once more, and rows that come one by one cost no copy each.
+    """
+
+    def __init__(self) -> None:
+        self._size = _FIRST_CHUNK
+        self.learned = 0  # rows, in all
+        self.forget()
+
+    def __deepcopy__(self, _: Any) -> "Journal":
+        return Journal()
+
+    def __reduce__(self) -> Any:
+        return Journal, ()
+
+    def forget(self) -> None:
+        """Have no copy of the state, so that the next chunk takes one."""
+        self._due = True  # for a new copy
+        self._snapshot: Any = None
+        self._log: list[Chunk] = []  # learned since
+        self._numbers = 0  # in those rows
+        self._writes = -1  # of the guard, when the last chunk was learned: somebody else may have written since
+        self._spent = 0.0  # seconds of learning since the copy
+        self._enough = 0.0  # seconds after which there may be another
+
+    def learn(self, part: Learning, rows: Rows, y: Labels, w: Array, after: After | None = None) -> Array:
+        """Learn checked rows, at least one; return what came of them. An error tells how many were learned."""
+        before, shape, guard = self.learned, part.shape, part.guard
+        check_width(part.who, rows, shape.n_features)
+        todo, found = _Todo(rows, y, w), list[Array]()
+        try:
+            if rows.n <= self._size:
+                with guard.write:
+                    self._begin(part, shape)
+                    self._at_once(part, todo.take(rows.n), after, found)
+                return found[0]
+            while todo.at < rows.n:
+                with guard.write:
+                    self._begin(part, shape)
+                    self._stretch(part, todo, after, found)
+        except BaseException as error:
+            self.forget()  # the log may hold rows that the caller goes on to change
+            tell(error, part.who, self.learned - before, rows.n)
+            raise
+        return np.concatenate(found)
+
+    def _begin(self, part: Learning, shape: Any) -> None:
+        """See that the state is as the last chunk left it, or copied."""
+        if part.shape is not shape and part.shape != shape:
+            raise InputError(part.who, "", "must not be started anew or widened by others while it learns")
+        if self._due or self._writes + 1 != part.guard.writes:
+            self.forget()
+            start = time.perf_counter()
+            self._snapshot = part.snapshot()
+            self._enough = max(_SELDOM, (time.perf_counter() - start) / _PRICE)
+            self._due = False
+
+    def _at_once(self, part: Learning, chunk: Chunk, after: After | None, found: list[Array]) -> None:
+        """Learn a single chunk: what a stretch does, at less cost for rows that come one by one."""
+        start, rows = time.perf_counter(), chunk.rows
+        self._numbers += len(rows.values)
+        is_kept = self._numbers <= _MOST_KEPT
+        own = Chunk(rows.copy(), chunk.y.copy(), chunk.w.copy()) if is_kept else chunk
+        try:
+            found.append(part.step(*chunk))
+            if after is not None:
+                after(chunk, found[0])
+            self._log.append(own)
+            self.learned += rows.n
+        except BaseException:
+            self._undo(part)
+            raise
+        self._writes = part.guard.writes
+        self._spent += time.perf_counter() - start
+        if not is_kept or self._spent > self._enough:
+            self.forget()
+
+    def _stretch(self, part: Learning, todo: "_Todo", after: After | None, found: list[Array]) -> None:
+        """Learn chunk after chunk, until somebody else wants to come in or a signal does."""
+        begun = deque[Chunk]()
+
+        def chunks() -> Iterator[Chunk]:
+            go_on = True
+            while go_on:
+                begun.append(todo.take(self._size))
+                yield begun[-1]
+                go_on = todo.at < todo.rows.n and not (part.guard.wanted or self._spent > self._enough)
+
+        start = time.perf_counter()
+        with Uninterrupted():
+            try:
+                for of_chunk in part.pipeline(chunks()):
+                    chunk = begun.popleft()
+                    if after is not None:
+                        after(chunk, of_chunk)
+                    found.append(of_chunk)
+                    self._log.append(chunk)
+                    self.learned += chunk.rows.n
+                    now = time.perf_counter()
+                    self._spent += now - start
+                    self._resize(chunk.rows.n, now - start)
+                    start = now
+            except BaseException:
+                self._undo(part)
+                raise
+        if todo.at < todo.rows.n and self._spent <= self._enough:
+            self._writes = part.guard.writes
+        else:
+            self.forget()  # the rows are the caller's
+
+    def _resize(self, n: int, seconds: float) -> None:
+        rows = int(n * _SECONDS / max(seconds, 1e-9))
+        self._size = max(1, min(CHUNK, rows, max(4 * self._size, _FIRST_CHUNK)))
+
+    def _undo(self, part: Learning) -> None:
+        """Go back to the copy, and learn again what was learned since."""
+        with Uninterrupted():
+            finish_background()
+            part.revert(deepcopy(self._snapshot))
+            try:
+                for chunk in self._log:
+                    part.step(*chunk)
+            except BaseException:
+                part.revert(self._snapshot)
+                self.learned -= sum(chunk.rows.n for chunk in self._log)
+                raise
+
+
+class _Todo:
+    """Rows that are still to learn."""
+
+    def __init__(self, rows: Rows, y: Labels, w: Array) -> None:
+        self.rows, self.y, self.w = rows, y, w
+        self.at = 0
+
+    def take(self, most: int) -> Chunk:
+        """Take the next rows away."""
+        first, last = self.at, min(self.at + most, self.rows.n)
+        self.at = last
+        return Chunk(self.rows.part(first, last), self.y[first:last], self.w[first:last])
+
+
+def tell(error: BaseException, who: str, learned: int, n_rows: int) -> None:
+    """Let an error say how many rows of a call were learned before it, in place of what it said before.
+
+    >>> error = ValueError("no")
+    >>> tell(error, "Ensemble", 2048, 5000)
+    >>> tell(error, "Classifier", 0, 5000)
+    >>> error.rows_learned, error.__notes__
+    (0, ['Classifier: 0 of 5000 rows were learned before this error; the model is as after them.'])
+    """
+    told: Any = error
+    before, note = getattr(error, "_told", None), f"{who}: {learned} of {n_rows} rows {_TOLD}"
+    if learned < 0:
+        note = f"{who}: the model could not be restored, and is as it was {-learned} rows before this call."
+    told.__notes__ = [*(one for one in getattr(error, "__notes__", []) if one != before), note]
+    told._told, told.rows_learned = note, learned
+
+
+_TOLD = "were learned before this error; the model is as after them."

@@ -1,0 +1,287 @@
+"""Reader of CSV: a header, then a row a line, or several where a quoted field goes over them."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesvote._checks import Argument, InputError
+from bayesvote.datasets._columns import Choose, Columns, Header
+from bayesvote.datasets._lines import LONGEST_LINE, Lines, TooLong
+from bayesvote.datasets._readers import (
+    MOST_FEATURES,
+    Assembler,
+    BadLines,
+    Chunk,
+    Numbers,
+    Reading,
+    fault,
+    is_number,
+    plain_text,
+    shown,
+    too_long,
+)
+
+_SAMPLE = 100  # lines by which a column is taken for numbers or for texts
+_LONGEST_FIELD = 2**17  # characters of a field that goes over several lines; a quote that is never closed ends there
+_PATIENCE = 1.0  # seconds to wait for the next line of a field, if the lines come from a pipe
+
+
+class _LateError(Exception):
+    """The next line has not come in time."""
+
+
+def read_csv(
+    lines: Lines,
+    chunk_size: int,
+    choose: Choose,
+    bad: BadLines,
+    *,
+    header: bool | None,
+    decimal: str | None,
+    kinds: Mapping[str, str],
+) -> Reading:
+    """Read the header, choose columns by it, then read these: as numbers, or as texts if they are no numbers."""
+    first = lines.pop() if lines.fill(wait=True) else b""
+    names, delimiter = _header(first, bad, header)
+    if header is False:
+        lines.put_back([first.removeprefix(b"\xef\xbb\xbf")])
+        names = [f"column {j}" for j in range(len(names))]
+    columns = choose(Header(names))
+    # Where columns are divided by commas, numbers have points.
+    numbers = Numbers(("." if delimiter == "," else None) if decimal is None else decimal)
+    texts = _texts(lines, names, columns, numbers, delimiter, kinds)
+    if kinds or texts:
+        _distinct(bad, [names[j] for j in columns.features])
+    records = _Records(lines, delimiter, len(names), read=0 if header is False else 1)
+    features = [names[j] for j in columns.features]
+    label = None if columns.label is None else names[columns.label]
+    chunks = _chunks(records, names, columns, numbers, None if not (kinds or texts) else texts, chunk_size, bad)
+    return Reading(len(features), features, chunks, label)
+
+
+def _header(first: bytes, bad: BadLines, said: bool | None) -> tuple[list[str], str]:
+    """The fields of the first line, which must be names unless the user said that they are not, and the delimiter."""
+
+    def refused(must: str, got: str, do: str = "Add a header line.", using: Argument | None = None) -> InputError:
+        return InputError(bad.who, "the first line", f"of {bad.source} {must}", got, do, using)
+
+    text = first.decode("utf-8", "surrogateescape").removeprefix("\ufeff").removesuffix("\r")
+    if type(first) is TooLong:
+        raise refused(f"must have at most {LONGEST_LINE:,} characters", "more", "Is it a CSV file?")
+    if "\0" in text:
+        raise refused("must be UTF-8 text", "NUL characters", "Save the file as UTF-8.")
+    if "\r" in text:
+        must = "must end with a newline, not with a carriage return only"
+        raise refused(must, shown(text), "Convert the ends of the lines.")
+    delimiter = max(",;\t|", key=text.count)
+    if text.count(delimiter) >= MOST_FEATURES:
+        raise refused(f"must have at most {MOST_FEATURES:,} columns", f"{text.count(delimiter) + 1:,}", "Is it CSV?")
+    fields = [field.strip() for field in next(csv.reader([text], delimiter=delimiter), [])]
+    if not fields:
+        raise refused("must name the columns", repr(text))
+    if said is None and _are_values(fields):
+        do = "Add a header line, or say that there is none with"
+        raise refused("must name the columns", shown(text), do, Argument("header=False"))
+    return fields, delimiter
+
+
+def _are_values(fields: list[str]) -> bool:
+    """Whether the first line is a row, not the names of columns: it has numbers.
+
+    A few whole numbers in a row, such as years, can be names.
+    """
+    found = [field for field in fields if is_number(field)]
+    years = [int(field) for field in found if field.isascii() and field.isdigit() and len(field) < 10]
+    named = len(years) == len(found) < len(fields) and all(year == years[0] + i for i, year in enumerate(years))
+    return bool(found) and not named
+
+
+def _texts(
+    lines: Lines, names: list[str], columns: Columns, numbers: Numbers, delimiter: str, kinds: Mapping[str, str]
+) -> set[int]:
+    """Places of the features to be read as texts: as it was stated, or because most of their first values are.
+
+    In a table with texts, a column without values at first is one of them: it may hold anything.
+    """
+    found = {j for j in columns.features if kinds.get(names[j], "number") != "number"}
+    unknown = [j for j in columns.features if names[j] not in kinds]
+    if not unknown:
+        return found
+    sample = lines.peek(_SAMPLE)
+    try:
+        texts = (line.decode("utf-8", "surrogateescape") for line in sample)
+        rows = [row for row in csv.reader(texts, delimiter=delimiter) if len(row) == len(names)]
+    except csv.Error:
+        rows = []
+    empty = set()
+    for j in unknown:
+        are = [numbers.reads(row[j]) for row in rows]
+        if are.count(False) > are.count(True):
+            found.add(j)
+        elif True not in are and rows:
+            empty.add(j)
+    return found | empty if found else found
+
+
+def _distinct(bad: BadLines, names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(bad.who, f"columns of {bad.source}", "must have names of their own", f"{twice!r} twice")
+
+
+class _Records:
+    """Rows of fields. A quote that opens a field and does not close it costs its own line only."""
+
+    def __init__(self, lines: Lines, delimiter: str, width: int, read: int) -> None:
+        self._lines = lines
+        self._delimiter = delimiter
+        self._width = width
+        self._read = read  # lines before the next one
+        self._single = 0  # up to this line, a quote that is not closed was searched for already, in vain
+        self._taken: list[bytes] = []  # further lines of the last row
+        self.number = read  # line of the last row
+
+    def begin(self) -> None:
+        """Begin a chunk."""
+        self._lines.begin()
+
+    @property
+    def full(self) -> bool:
+        """Whether the chunk has taken as much memory as it may."""
+        return self._lines.full
+
+    @property
+    def further(self) -> range:
+        """Numbers of the further lines of the last row."""
+        return range(self.number + 1, self.number + 1 + len(self._taken))
+
+    def next(self, wait: bool) -> list[str] | None:
+        """Fields of the next row; none for an empty line, None at the end.
+
+        Raises an InputError for a bad line, which is passed over, or ``_LateError`` if it has not come in time.
+        """
+        if not self._lines.fill(wait):
+            if wait or self._lines.ended:
+                return None
+            raise _LateError
+        line = self._lines.pop()
+        self.number = self._read = self._read + 1
+        self._taken = []
+        if type(line) is TooLong:
+            raise too_long(LONGEST_LINE)
+        text = line.decode("utf-8", "surrogateescape")
+        if '"' in text:
+            fields = self._quoted(text, line, wait)
+        else:
+            text = text.removesuffix("\r")
+            if not text:
+                return []
+            if "\r" in text:
+                raise fault("it", "must not hold a carriage return", shown(text))
+            fields = text.split(self._delimiter)
+        if len(fields) != self._width:
+            raise fault("it", f"must have {self._width} fields, as the header has", str(len(fields)))
+        return fields
+
+    def _quoted(self, text: str, line: bytes, wait: bool) -> list[str]:
+        """Fields of a line with quotes, and of further lines if a field goes on there."""
+
+        def supply() -> Iterator[str]:
+            yield text + "\n"
+            size = len(text)
+            while self._read >= self._single and size <= _LONGEST_FIELD:
+                if wait:
+                    self._lines.extend(_PATIENCE)
+                if not self._lines.fill(wait=False):
+                    if wait or self._lines.ended:
+                        return
+                    raise _LateError
+                more = self._lines.pop()
+                self._taken.append(more)
+                size += len(more) + 1
+                if type(more) is TooLong:
+                    return
+                yield more.decode("utf-8", "surrogateescape") + "\n"
+
+        try:
+            fields = next(csv.reader(supply(), delimiter=self._delimiter, strict=True))
+        except _LateError:
+            self._lines.put_back([line, *self._taken])
+            self._read -= 1
+            raise
+        except csv.Error as error:
+            if self._taken or "unexpected end" in str(error):
+                raise self.unclosed() from None
+            raise fault("", str(error)) from None
+        if self._taken and len(fields) != self._width:
+            raise self.unclosed()
+        self._read += len(self._taken)
+        return fields
+
+    def unclosed(self) -> InputError:
+        """Give back the further lines of the last row; return what is wrong with its first one."""
+        self._read = self.number
+        if self._taken:
+            self._single = self.number + len(self._taken)
+            self._lines.put_back(self._taken)
+            self._taken = []
+        return fault("it", f"must close the quote that it opens, within {_LONGEST_FIELD:,} characters")
+
+
+def _chunks(
+    records: _Records,
+    header: list[str],
+    columns: Columns,
+    numbers: Numbers,
+    texts: set[int] | None,
+    chunk_size: int,
+    bad: BadLines,
+) -> Iterator[Chunk]:
+    """Chunks of an array or, if some columns are texts, of a dictionary; None for an array."""
+    assembler = Assembler(bad)
+    of_numbers = [j for j in columns.features if j not in (texts or ())]
+    of_texts = [j for j in columns.features if j in (texts or ())]
+    names = [header[j] for j in of_numbers]
+    place = columns.label
+    more = True
+    while more:
+        values: list[list[float]] = []
+        words: list[list[str]] = []
+        labels: list[str] | None = None if place is None else []
+        lines: list[int] = []
+        faults: dict[int, InputError] = {}
+        records.begin()
+        while len(values) + len(faults) < chunk_size and not records.full:
+            try:
+                row = records.next(wait=not values and not faults)
+                if row is None:
+                    more = False
+                    break
+                if not row:
+                    continue
+                fields = [row[j] for j in of_numbers]
+                try:
+                    found = numbers.row(fields, names)
+                    if of_texts:
+                        words.append([plain_text(header[j], row[j]) for j in of_texts])
+                except InputError:
+                    if any("\n" in field for field in fields):
+                        raise records.unclosed() from None
+                    faults |= dict.fromkeys(records.further, fault("it", "belongs to the bad row before"))
+                    raise
+                values.append(found)
+                if labels is not None and place is not None:
+                    labels.append(row[place])
+                lines.append(records.number)
+            except InputError as error:
+                faults[records.number] = error
+            except _LateError:
+                break
+        X: Any = np.array(values, dtype=np.float64).reshape(len(values), len(names))
+        if texts is not None:
+            by_place: dict[int, Any] = {j: X[:, k] for k, j in enumerate(of_numbers)}
+            by_place |= {j: [row[k] for row in words] for k, j in enumerate(of_texts)}
+            X = {header[j]: by_place[j] for j in columns.features}
+        yield from assembler.chunk(X, labels, np.array(lines, dtype=np.int64), faults)

@@ -1,0 +1,117 @@
+"""Reader of Parquet: the columns that are asked for, and no others."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import InputError
+from bayesvote._input import LARGEST
+from bayesvote.datasets._columns import Choose, Header
+from bayesvote.datasets._readers import Assembler, BadLines, Chunk, LabelReader, Reading, fault
+
+
+def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines, kinds: Mapping[str, str]) -> Reading:
+    """Read the schema, choose columns by it, then read these and no others."""
+    import pyarrow.parquet
+    import pyarrow.types
+
+    try:
+        table = pyarrow.parquet.ParquetFile(file)
+    except pyarrow.ArrowException as error:
+        raise OSError(str(error)) from error
+    schema = table.schema_arrow
+    features, label = choose(Header(schema.names, _index(schema)))
+    names = [schema.names[j] for j in features]
+    of_numbers = [j for j in features if _is_number(schema.field(j).type)]
+    for j in features:
+        kind = schema.field(j).type
+        if j not in of_numbers and not _is_plain(kind):
+            subject = f"column {schema.names[j]!r} of {bad.source}"
+            raise InputError(bad.who, subject, "must hold numbers, texts, truth values or dates", str(kind), "Drop it.")
+    as_table = bool(kinds) or len(of_numbers) < len(features)
+    # Columns are asked for by name; where names are not unique, by place among all of them.
+    unique = len(set(schema.names)) == len(schema.names)
+    read_places = sorted([*features, *([] if label is None else [label])]) if unique else range(len(schema.names))
+    asked = [schema.names[j] for j in read_places] if unique else None
+    place = {j: k for k, j in enumerate(read_places)}
+
+    def chunks() -> Iterator[Chunk]:
+        assembler = Assembler(bad)
+        read = 0
+        for batch in table.iter_batches(batch_size=chunk_size, columns=asked):
+            values = np.empty((batch.num_rows, len(of_numbers)))
+            for k, j in enumerate(of_numbers):
+                values[:, k] = batch.column(place[j]).cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+            faults = _vast(values, [schema.names[j] for j in of_numbers], read + 1)
+            X: Any = values
+            if as_table:
+                of_column = {j: values[:, k] for k, j in enumerate(of_numbers)}
+                X = {
+                    schema.names[j]: of_column[j] if j in of_column else batch.column(place[j]).to_pylist()
+                    for j in features
+                }
+            labels = None if label is None else _texts(batch.column(place[label]).to_pylist())
+            yield from assembler.chunk(X, labels, np.arange(read + 1, read + 1 + len(values)), faults)
+            read += batch.num_rows
+
+    def categories() -> NDArray[Any] | None:
+        if label is None or not unique or not pyarrow.types.is_dictionary(schema.field(label).type):
+            return None
+        reader = LabelReader()
+        found: set[Any] = set()
+        for group in range(table.num_row_groups):
+            # Any row comes with the categories of its whole group. The first label decides whether labels are numbers.
+            for batch in table.iter_batches(1, row_groups=[group], columns=[schema.names[label]]):
+                column = batch.column(0)
+                try:
+                    found.update(map(reader.read, _texts(column.to_pylist()) if group == 0 else []))
+                    found.update(map(reader.read, _texts(column.dictionary.to_pylist())))
+                except InputError:
+                    return None  # reading the rows will tell which of them is wrong
+                break
+        return np.array(sorted(found)) if found else None
+
+    target = None if label is None else schema.names[label]
+    return Reading(len(names), names, chunks(), target, categories, table.metadata.num_rows)
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether the values are texts or dates, or codes for some, or all missing."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    tests = (types.is_string, types.is_large_string, types.is_date, types.is_timestamp)
+    return _is_number(kind) or any(test(kind) for test in (*tests, types.is_null))
+
+
+def _index(schema: Any) -> frozenset[int]:
+    """Places of the columns in which pandas has kept the index of its rows."""
+    about = schema.pandas_metadata
+    kept = about.get("index_columns") if isinstance(about, dict) else None
+    names = {name for name in kept if isinstance(name, str)} if isinstance(kept, list) else set()
+    return frozenset(j for j, name in enumerate(schema.names) if name in names)
+
+
+def _vast(X: NDArray[np.float64], names: list[str], first: int) -> dict[int, InputError]:
+    """Faults of the rows with values that no model takes, by their numbers."""
+    vast = np.abs(X) > LARGEST
+    return {
+        first + i: fault(
+            f"column {names[int(vast[i].argmax())]!r}",
+            f"must be a finite number of at most {LARGEST:g} in size",
+            str(X[i, int(vast[i].argmax())]),
+        )
+        for i in np.flatnonzero(vast.any(axis=1)).tolist()
+    }
+
+
+def _texts(labels: list[object]) -> list[str]:
+    return ["" if label is None else str(label) for label in labels]

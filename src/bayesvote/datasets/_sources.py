@@ -1,0 +1,170 @@
+"""Opening a file or standard input, plain or compressed."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+import zlib
+from importlib.util import find_spec
+from typing import Any
+
+DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
+_BUFFER = 2**16
+_MAGIC = 6  # bytes by which a compressed file is recognised
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_PIECE = 2**10  # compressed bytes at a time; four of them can hold 128 KiB
+
+
+class Source(io.BufferedReader):
+    """What a file holds, decompressed.
+
+    Attributes
+    ----------
+    live
+        The file descriptor, if it is a pipe or a terminal, whose rows come when they come and only once.
+    """
+
+    def __init__(self, content: io.RawIOBase, live: int | None, *below: io.IOBase) -> None:
+        super().__init__(content, _BUFFER)
+        self.live = live
+        self._below = below
+
+    def close(self) -> None:
+        """Close the file, too, unless it is standard input, which is not ours to close."""
+        super().close()
+        for file in self._below:
+            file.close()
+
+
+class _Prompt(io.RawIOBase):
+    """Gives what a file has, without waiting for more, but for the start, by which its format is recognised."""
+
+    def __init__(self, file: Any, enough: int) -> None:
+        self._file = file
+        self._enough = enough  # bytes of the first reading, unless a line ends before
+
+    def readable(self) -> bool:
+        """Whether this can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill the buffer as far as one reading does."""
+        data = self._file.read1(len(buffer))
+        while data and len(data) < min(self._enough, len(buffer)) and b"\n" not in data:
+            more = self._file.read1(len(buffer) - len(data))
+            if not more:
+                break
+            data += more
+        self._enough = 0
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Compressed(io.BufferedReader):
+    """A compressed file: its decompressor gets what there is, where it would wait for a whole block."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read some bytes."""
+        return self.read1(-1 if size is None else size)
+
+
+def is_replayable(name: str) -> bool:
+    """Whether a file can be read again: a pipe, a terminal and standard input cannot."""
+    return name != "-" and os.path.isfile(name)
+
+
+def open_bytes(name: str) -> Source:
+    """Open a file, "-" for standard input, for reading what it holds when decompressed."""
+    below: list[io.IOBase] = []
+    file: Any = sys.stdin.buffer
+    if name != "-":
+        file = open(name, "rb", buffering=_BUFFER)  # noqa: SIM115 - it is closed with the source
+        below.append(file)
+    try:
+        live = _live(file)
+        packed = _Compressed(_Prompt(file, _MAGIC), _BUFFER)
+        decompressor = _decompressor(packed)
+        content = packed if decompressor is None else decompressor
+        return Source(_Prompt(content, _BUFFER), live, *below)
+    except BaseException:
+        for each in below:
+            each.close()
+        raise
+
+
+def open_seekable(name: str) -> Source:
+    """Open a file of which parts are read in any order."""
+    file: Any = open(name, "rb", buffering=_BUFFER)  # noqa: SIM115 - it is closed with the source
+    if file.peek(_MAGIC).startswith(_ZSTANDARD):
+        file.close()
+        raise OSError("it cannot be read while compressed by Zstandard; decompress it")
+    return Source(_decompressor(file) or file, None, file)
+
+
+def _live(file: Any) -> int | None:
+    try:
+        number = int(file.fileno())
+        return None if stat.S_ISREG(os.fstat(number).st_mode) else number
+    except (OSError, AttributeError):
+        return None
+
+
+def _decompressor(packed: io.BufferedReader) -> Any:
+    start = packed.peek(_MAGIC)
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=packed)
+    if start.startswith(b"BZh"):
+        return bz2.BZ2File(packed)
+    if start.startswith(b"\xfd7zXZ\x00"):
+        return lzma.LZMAFile(packed)
+    if start.startswith(_ZSTANDARD):
+        require_extra("stream", "zstandard", "zstd", "to read a .zst file")
+        return io.BufferedReader(_Zstandard(packed), _BUFFER)
+    return None
+
+
+class _Zstandard(io.RawIOBase):
+    """Zstandard frames, decompressed; unlike the library's own reader it notices a cut file."""
+
+    def __init__(self, compressed: io.BufferedReader) -> None:
+        from zstandard import ZstdDecompressor
+
+        self._compressed = compressed
+        self._new_frame = ZstdDecompressor().decompressobj
+        self._frame = self._new_frame()
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Whether this can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill the buffer as far as the next few kilobytes of the file do."""
+        from zstandard import ZstdError
+
+        while not self._ready:
+            data = self._compressed.read(_PIECE)
+            if self._frame.eof:
+                data = self._frame.unused_data + data
+                if not data:
+                    return 0
+                self._frame = self._new_frame()
+            elif not data:
+                raise EOFError("the last Zstandard frame is not complete")
+            try:
+                self._ready = memoryview(self._frame.decompress(data))
+            except ZstdError as error:
+                raise OSError(str(error)) from error
+        n = min(len(buffer), len(self._ready))
+        buffer[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        return n
+
+
+def require_extra(who: str, module: str, extra: str, purpose: str) -> None:
+    """Check that a library which only some users need is there, or say how to get it."""
+    if find_spec(module) is None:
+        raise ImportError(f"{who}: {module} must be installed {purpose}. Run: pip install 'bayesvote[{extra}]'")

@@ -1,0 +1,120 @@
+"""Explanations as tables: by the user's columns, with names, labels and values."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array, Labels
+from bayesvote._input import Rows
+from bayesvote.ensemble import Ensemble
+from bayesvote.members.attribution import Explanation
+from bayesvote.tables import Table
+
+START, OTHERS, NOT_TOLD = "(start)", "(other columns)", "(not told)"
+RECENT = 512  # rows, of those that members keep, that importances are taken over
+_PIECE = 4_000_000  # values of rows that are explained at a time
+
+Columns = dict[str, NDArray[Any]]
+
+
+class ColumnMap(NamedTuple):
+    """The user's columns: their names, and for every feature of the model the column it was made of."""
+
+    names: NDArray[Any]  # (columns,)
+    of_feature: Labels | None = None  # (d,); None where every column is a feature
+
+
+def as_table(columns: Mapping[str, NDArray[Any]], index: str = "") -> Any:
+    """Columns as a DataFrame, or as a structured array if pandas is not installed.
+
+    Both give a column by its name, ``table["mean"]``, and their length. ``index`` names the rows' numbers.
+    """
+    if find_spec("pandas"):
+        pandas = import_module("pandas")
+        n = len(next(iter(columns.values())))
+        return pandas.DataFrame(dict(columns), index=pandas.RangeIndex(n, name=index or None))
+    table = np.empty(
+        len(next(iter(columns.values()))), dtype=[(name, values.dtype) for name, values in columns.items()]
+    )
+    for name, values in columns.items():
+        table[name] = values
+    return table
+
+
+def by_column(found: Explanation, columns: ColumnMap) -> Explanation:
+    """Explanation by the user's columns: the features made of one are added up, and looked at as the most of them."""
+    if columns.of_feature is None:
+        return found
+    order = np.argsort(columns.of_feature, kind="stable")
+    owners, first = np.unique(columns.of_feature[order], return_index=True)
+    parts, looked = (np.zeros((len(found.lead), len(columns.names))) for _ in range(2))
+    parts[:, owners] = np.add.reduceat(found.parts[:, order], first, axis=1)
+    looked[:, owners] = np.maximum.reduceat(found.looked[:, order], first, axis=1)
+    return found._replace(parts=parts, looked=looked)
+
+
+def pieces(model: Ensemble, rows: Rows, columns: ColumnMap) -> Iterator[tuple[int, Explanation]]:
+    """Explanations of so many rows at a time as fit into memory, each with the number of its first row."""
+    size = max(1, _PIECE // max(rows.width, 1))
+    for first in range(0, rows.n, size):
+        yield first, by_column(model.explain(rows.part(first, min(first + size, rows.n))), columns)
+
+
+def importances(model: Ensemble, rows: Rows, columns: ColumnMap) -> Array:
+    """Mean size of what each column added to the leads of these rows, as shares of the sum."""
+    total = np.zeros(len(columns.names))
+    for _, found in pieces(model, rows, columns):
+        total += np.abs(found.parts).sum(axis=0)
+    return total / total.sum() if total.any() else total
+
+
+def ranked(found: Explanation, first: int, columns: ColumnMap, values: NDArray[Any], top: int | None) -> Columns:
+    """Columns of the table of some rows: of each, its columns by how much they moved it, then the rest."""
+    n, d = found.parts.shape
+    kept = d if top is None else min(top, d)
+    order = np.argsort(-np.abs(found.parts), axis=1, kind="stable")[:, :kept]
+    row = np.arange(n)[:, None]
+    moved = found.parts[row, order]
+    rest = {START: found.start, NOT_TOLD: found.remainder}
+    if kept < d:
+        rest = {OTHERS: found.parts.sum(axis=1) - moved.sum(axis=1)} | rest
+    gap = np.full((n, len(rest)), np.nan)
+    names = np.broadcast_to(np.array([*rest], dtype=object), (n, len(rest)))
+    shown = values[row, order]
+    empty = gap if shown.dtype.kind == "f" else np.full(gap.shape, None, dtype=object)
+    table = {
+        "row": np.broadcast_to(first + row, (n, kept + len(rest))),
+        "column": np.hstack([columns.names[order].astype(object), names]),
+        "value": np.hstack([shown, empty]),
+        "moved": np.hstack([moved, np.column_stack([*rest.values()])]),
+        "looked": np.hstack([found.looked[row, order], gap]),
+    }
+    return {name: values.reshape(-1) for name, values in table.items()}
+
+
+def given_values(table: Table) -> NDArray[Any]:
+    """Cells (n, columns) of a table as people read them; None where one is missing."""
+    out = np.empty((table.n, len(table.columns)), dtype=object)
+    for j, cells in enumerate(table.columns.values()):
+        for t, (number, code) in enumerate(zip(cells.numbers.tolist(), cells.codes.tolist(), strict=True)):
+            if code >= 0:
+                out[t, j] = cells.texts[code]
+            elif number == number:
+                out[t, j] = _read(number, cells.kind)
+    return out
+
+
+def _read(number: float, kind: str | None) -> Any:
+    if kind == "boolean":
+        return bool(number)
+    return str(np.datetime64(round(number), "s")) if kind == "date" else number
+
+
+def joined(parts: list[Columns]) -> Columns:
+    """Columns of several tables, one after the other; names as text of one width."""
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return whole | {"column": whole["column"].astype(str)}

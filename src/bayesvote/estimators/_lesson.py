@@ -1,0 +1,95 @@
+"""What a call teaches a classifier: its model, calibration, class counts and columns learn the same rows."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesvote._checks import Array, Labels
+from bayesvote._guard import Uninterrupted
+from bayesvote._input import Rows
+from bayesvote._journal import Chunk, tell
+from bayesvote.estimators._class_weight import weighted
+from bayesvote.tables import Block, Table
+
+if TYPE_CHECKING:
+    from bayesvote.estimators.base import OnlineClassifier
+
+_AT_ONCE = 1024  # rows of a table, between which others may predict
+
+
+class Lesson:
+    """Rows that a classifier is to learn. Others see it before or after a chunk of them, with all that it has learned.
+
+    Balanced classes weigh what they did when the call began and by its own rows; so do those of calls in other threads.
+    """
+
+    def __init__(self, shell: "OnlineClassifier[Any]", codes: Labels, w: Array) -> None:
+        self._shell, self._model, self._codes, self._own = shell, shell.model_, codes, w
+        self._w = self._weighted(slice(None))[0]
+        self._learned = 0
+        self._means = [np.empty((0, 2))] if shell._calibrates else []
+        self._model.check_weights(self._w)
+
+    def learn(self, rows: Rows | Table) -> tuple[Array, Array | None]:
+        """Losses (n, K) of every row before it was learned, and the calibration (n, 2) then, if there is one."""
+        if isinstance(rows, Rows):
+            losses = self._model.advance(rows, self._codes, self._w, self._after)
+        else:
+            losses = self._learn_table(rows)
+        return losses, np.concatenate(self._means) if self._means else None
+
+    def _weighted(self, part: slice) -> tuple[Array, Array]:
+        shell = self._shell
+        given = shell.class_counts_, self._codes[part], self._own[part]
+        return weighted(shell.who, shell.class_weight, shell.classes_, *given)
+
+    def _after(self, chunk: Chunk, losses: Array) -> None:
+        """Learn what else there is to learn of a chunk, before anybody sees the model."""
+        shell, last = self._shell, self._learned + chunk.rows.n
+        counts = self._weighted(slice(self._learned, last))[1]
+        if shell._calibrates:
+            shares = self._model.shares(losses)
+            self._means.append(shell.calibration_.learn(shares, losses, chunk.y, chunk.w, shell._forgetting))
+        shell.class_counts_[:] = counts
+        self._learned = last
+
+    def _learn_table(self, table: Table) -> Array:
+        found, columns, kinds = [np.empty((0, self._model.n_classes))], self._shell.columns_, self._shell.columns_.kinds
+        try:
+            for first in range(0, table.n, _AT_ONCE):
+                with self._model.guard.write, Uninterrupted():
+                    if not np.array_equal(kinds, columns.kinds):
+                        table, kinds = columns.checked(table), columns.kinds
+                    found += self._learn_part(table.part(first, min(first + _AT_ONCE, table.n)), first)
+        except BaseException as error:
+            tell(error, self._shell.who, self._learned, table.n)
+            raise
+        return np.concatenate(found)
+
+    def _learn_part(self, table: Table, start: int) -> list[Array]:
+        """Let the model learn rows as the columns are known by then, and the columns what the model has learned."""
+        columns, found = self._shell.columns_, list[Array]()
+        learning = self._w[start : start + table.n] != 0
+        block = columns.block(table, learning)
+        try:
+            for first, last, width in block.pieces():
+                rows, part = block.rows(first, last, width), slice(start + first, start + last)
+                self._widen(width)
+                found.append(self._model.advance(rows, self._codes[part], self._w[part], self._after))
+        except BaseException:
+            n = self._learned - start
+            self._take(columns.block(table.part(0, n), learning[:n]))
+            raise
+        self._take(block)
+        return found
+
+    def _take(self, block: Block) -> None:
+        columns = self._shell.columns_
+        hashed = columns.take(block)
+        self._widen(columns.width)
+        columns.tell_of(hashed)  # last, as a warning may be raised as an error
+
+    def _widen(self, width: int) -> None:
+        if width > self._model.n_features:
+            # Drawn by the width alone, so that a saved model is widened in the same way.
+            self._model.widen(width, width)

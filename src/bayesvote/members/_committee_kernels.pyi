@@ -1,0 +1,3 @@
+from bayesvote._checks import Array, Labels
+
+def mean_scores(scores: Array, ends: Labels, out: Array) -> None: ...

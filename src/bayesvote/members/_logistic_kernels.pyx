@@ -1,0 +1,132 @@
+"""Kernels of logistic regressions with a Gaussian over their weights; one after the other, each over all rows."""
+
+cimport numpy as cnp
+from libc.math cimport exp, log1p, sqrt
+from libc.stdint cimport int32_t, uint32_t
+from libc.string cimport memset
+
+from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, own_ints, places, room
+from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote._logistic cimport PI_EIGHTH, settled, sigmoid
+
+cdef extern from "_triangle.h" nogil:
+    void subtract_and_multiply(double *A, Py_ssize_t m, const double *u, const double *x, double *out)
+    void only_multiply(double *A, Py_ssize_t m, const double *x, double *out)
+    void only_subtract(double *A, Py_ssize_t m, const double *u)
+
+cnp.import_array()
+
+
+cdef struct Regression:
+    Py_ssize_t size  # of the weights: the bias, then one for each feature it sees
+    double *mean
+    double *covariance
+    double *x
+    double *s  # the covariance times x
+    double *u  # u u' is to be taken from the covariance
+    bint put_off
+
+
+cdef inline double inner(const double *a, const double *b, Py_ssize_t n) noexcept nogil:
+    cdef double total = 0.0
+    cdef Py_ssize_t i
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
+
+
+cdef inline void gather(
+    const RowView *rows, Py_ssize_t t, const uint32_t *features, const int32_t *place, Regression *own
+) noexcept nogil:
+    """Put what the regression sees of row t into x, after the 1 of the bias; a missing value becomes 0."""
+    cdef double value
+    cdef const int32_t *columns
+    cdef Py_ssize_t i, p
+    own.x[0] = 1.0
+    if rows.dense:
+        for i in range(own.size - 1):
+            value = rows.values[t * rows.width + features[i]]
+            own.x[1 + i] = value if value == value else 0.0
+        return
+    memset(own.x + 1, 0, (own.size - 1) * sizeof(double))
+    columns = columns_of(rows, t)
+    for p in range(rows.starts[t + 1] - rows.starts[t]):
+        value = rows.values[rows.starts[t] + p]
+        if place[columns[p]] > 0 and value == value:
+            own.x[place[columns[p]]] = value
+
+
+cdef inline double odds_of(Regression *own, double *variance) noexcept nogil:
+    """Log-odds at the mean of the weights, and their variance."""
+    if own.put_off:
+        subtract_and_multiply(own.covariance, own.size, own.u, own.x, own.s)
+    else:
+        only_multiply(own.covariance, own.size, own.x, own.s)
+    own.put_off = False
+    variance[0] = max(inner(own.s, own.x, own.size), 0.0)
+    return inner(own.mean, own.x, own.size)
+
+
+cdef inline void learn(Regression *own, double odds, double variance, bint positive, double w) noexcept nogil:
+    """Go to the mode of the posterior that has learned a label, and take its curvature there."""
+    cdef double sign = 1.0 if positive else -1.0
+    cdef double miss = sigmoid(-settled(sign * odds, w * variance))
+    cdef double curvature = w * miss * (1.0 - miss)
+    cdef double root = sqrt(curvature / (1.0 + curvature * variance))
+    cdef double shift = sign * w * miss
+    cdef Py_ssize_t i
+    for i in range(own.size):
+        own.mean[i] += shift * own.s[i]
+        own.u[i] = root * own.s[i]
+    own.put_off = True
+
+
+def run(rows, y, w, features, means, covariances, place, Py_ssize_t first, Py_ssize_t last, out):
+    """Scores of regressions first to last for every row, before it is learned; without labels nothing is.
+
+    There is a regression for each member or, with more than two classes, for each member and class. ``place`` has room
+    for a number per column of sparse rows.
+    """
+    y, w = contiguous(y), contiguous(w)
+    cdef RowView view
+    cdef Regression own
+    cdef Py_ssize_t k = dim(features, 1)
+    cdef Py_ssize_t per = dim(means, 1)
+    cdef Py_ssize_t total = dim(means, 0) * per
+    cdef const uint32_t *all_features = places(features)
+    cdef const uint32_t *seen
+    cdef double *means_ = own_doubles(means)
+    cdef double *covariances_ = own_doubles(covariances)
+    cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
+    cdef const double *w_ = doubles(w)
+    cdef int32_t *place_ = own_ints(place)
+    cdef double *out_ = own_doubles(out)
+    scratch = room(3 * (k + 1))
+    view_rows(rows, &view)
+    own.size = k + 1
+    own.x = own_doubles(scratch)
+    own.s = own.x + own.size
+    own.u = own.s + own.size
+    cdef double odds, variance, score
+    cdef Py_ssize_t q, t, i
+    with nogil:
+        for q in range(first, last):
+            seen = all_features + q // per * k
+            own.mean = means_ + q * own.size
+            own.covariance = covariances_ + q * own.size * own.size
+            own.put_off = False
+            if not view.dense:
+                memset(place_, 0, view.width * sizeof(int32_t))
+                for i in range(k):
+                    place_[seen[i]] = <int32_t> (1 + i)
+            for t in range(view.n):
+                gather(&view, t, seen, place_, &own)
+                odds = odds_of(&own, &variance)
+                score = odds / sqrt(1.0 + PI_EIGHTH * variance)
+                if per > 1:  # the log-probability of the class against the rest
+                    score = -log1p(exp(-score)) if score > 0.0 else score - log1p(exp(score))
+                out_[t * total + q] = 0.5 * score
+                if y_ != NULL and w_[t] != 0.0:
+                    learn(&own, odds, variance, y_[t] == (1 if per == 1 else q % per), w_[t])
+            if own.put_off:
+                only_subtract(own.covariance, own.size, own.u)

@@ -1,0 +1,92 @@
+"""Mixtures of kinds that serve most data, by name."""
+
+from typing import Any
+
+from bayesvote._checks import integer
+from bayesvote.members.base import Bank
+from bayesvote.members.committees import Committees
+from bayesvote.members.ferns import FernBank
+from bayesvote.members.linear import LinearBank
+from bayesvote.members.logistic import LogisticBank
+from bayesvote.members.naive_bayes import NaiveBayesBank
+from bayesvote.members.perceptron import PerceptronBank
+from bayesvote.members.trees import TreeBank
+from bayesvote.members.union import Union
+
+REFINED = (1.0, 3.0, 10.0, 20.0)  # rates
+
+
+def adaptive(n_members: int = 100) -> Union:
+    """Return the members of the default classifier: what ``members="adaptive"`` means.
+
+    Of a hundred, 32 are trees of the first rows, 6 trees of the last 2,048 rows, 10 of the last 512, and 4 refined
+    over the leaves of all of them; 4 are Bayesian logistic regressions, 3 passive-aggressive, one is a naive Bayes of
+    all features, and 40 are naive Bayes of three tenths of them. Trees and naive Bayes vote in committees.
+    """
+    integer("adaptive", "n_members", n_members, least=3)
+    first, middle, last = max(1, n_members * 32 // 100), n_members * 6 // 100, n_members * 10 // 100
+    recent = [(window, count, every) for window, count, every in ((2048, middle, 256), (512, last, 64)) if count]
+    trees = TreeBank(first, recent=recent, refined=REFINED[: max(1, n_members // 10)])
+    sizes = [*_even(first, 4), *_even(middle, 3), *_even(last, 3), *[1] * len(trees.refined)]
+    return Union([*_beside_trees(n_members, n_members - trees.n_members), Committees(trees, sizes)])
+
+
+def fast(n_members: int = 100) -> Union:
+    """Return members without trees, for little time a row: what ``members="fast"`` means.
+
+    A third each of averaged Perceptrons, naive Bayes and ferns, as :func:`mixed` has them, but in committees, with some
+    passive-aggressive ones and a naive Bayes of all features.
+    """
+    integer("fast", "n_members", n_members, least=5)
+    linear = LinearBank(min(3, n_members // 5))
+    third = (n_members - 1 - linear.n_members) // 3
+    bayes = n_members - 1 - linear.n_members - 2 * third
+    return Union(
+        [
+            linear,
+            NaiveBayesBank(1, max_features=None),
+            Committees(PerceptronBank(third, max_features=0.5, averaged=True), _even(third, 3)),
+            Committees(NaiveBayesBank(bayes, max_features=0.3), _even(bayes, 3)),
+            Committees(FernBank(third, depth=8), _even(third, 8)),
+        ]
+    )
+
+
+def mixed(n_members: int = 99) -> Union:
+    """Return a third each of averaged Perceptrons, naive Bayes and ferns: what ``members="mixed"`` means.
+
+    Perceptrons see half the features each, naive Bayes three tenths; ferns are of depth 8. With ``JointGaussian`` they
+    were the default of version 0.1.
+    """
+    integer("mixed", "n_members", n_members, least=3)
+    return Union(
+        [
+            PerceptronBank((n_members + 2) // 3, max_features=0.5, averaged=True),
+            NaiveBayesBank((n_members + 1) // 3, max_features=0.3),
+            FernBank(n_members // 3, depth=8),
+        ]
+    )
+
+
+def _beside_trees(n_members: int, rest: int) -> list[Bank[Any]]:
+    """The rest of the members: linear ones, a few, and naive Bayes."""
+    few = max(1, n_members // 10)
+    banks: list[Bank[Any]] = [LogisticBank(min(4, few, rest))]
+    if (n_linear := min(3, few - 1, rest - banks[0].n_members)) > 0:
+        banks.append(LinearBank(n_linear))
+    rest -= sum(bank.n_members for bank in banks)
+    if rest > 0:
+        banks.append(NaiveBayesBank(1, max_features=None))
+    if rest > 1:
+        banks.append(Committees(NaiveBayesBank(rest - 1, max_features=0.3), [rest - 1]))
+    return banks
+
+
+def _even(total: int, parts: int) -> list[int]:
+    """Split a number into as many parts, as even as can be; no part is 0.
+
+    >>> _even(10, 3)
+    [4, 3, 3]
+    """
+    parts = min(parts, total)
+    return [total // parts + (i < total % parts) for i in range(parts)]

@@ -1,0 +1,196 @@
+"""Members that see standardised numbers, learned as the stream goes on."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesvote._checks import Array, Labels
+from bayesvote._input import LARGEST, Rows, started
+from bayesvote._parts import Learned, Shape, all_finite, like, looking, padded, require, restored_shape, within
+from bayesvote.members.attribution import Attribution
+from bayesvote.members.base import Bank, check_bank
+
+_NO_WEIGHTS = np.zeros(0)
+
+
+class Scales(NamedTuple):
+    """What is known of the features' scales."""
+
+    rows: Array  # (1,): how many were learned
+    missing: Array  # (d,): in how many of them the feature was NaN
+    nonzero: Array  # (d,): in how many it was a number other than 0
+    mean: Array  # (d,): of these numbers
+    squares: Array  # (d,): the sum of their squared deviations from it
+
+
+@dataclass
+class Scaled(Bank[tuple[Scales, Any]]):
+    """A bank whose members see standardised rows: (x - centre) / spread of every feature.
+
+    Centre and spread are the mean and the standard deviation of the rows learned before, and of the row itself: its own
+    numbers tell nothing of its label, and with them the first rows are of a sound size, too. NaN is left out. All rows
+    count the same, whatever their weight; those of weight 0 leave no trace.
+
+    A feature that is 0 in most rows is not centred, and its spread is the root mean square of what is not 0: zeros stay
+    zeros, indicators stay 0 and 1, and sparse rows stay sparse. That holds for features that are 0 in three
+    quarters of the rows or more; those that are 0 in a quarter or less are standardised in full, and between the
+    two one goes over into the other.
+
+    Parameters
+    ----------
+    bank
+        The members.
+
+    Examples
+    --------
+    >>> from bayesvote.members.perceptron import PerceptronBank
+    >>> bank = Scaled(PerceptronBank(n_members=1, max_features=None)).start(n_features=1)
+    >>> bank.scores_then_learn([[1000.0], [1010.0], [1000.0]], [0, 1, 0])
+    array([[ 0.        ],
+           [-1.        ],
+           [-0.70710678]])
+    """
+
+    bank: Bank[Any]
+
+    def __post_init__(self) -> None:
+        """Check the bank."""
+        check_bank("Scaled", self.bank)
+        self.share(self.bank.guard)
+        self._scales: Scales | None = None
+
+    @property
+    def n_members(self) -> int:
+        """How many members the bank holds."""
+        return self.bank.n_members
+
+    @property
+    def learns(self) -> bool:
+        """Whether the members do; the scales of members that do not stay as they are."""
+        return self.bank.learns
+
+    @property
+    def parts(self) -> tuple[Bank[Any], ...]:
+        """The bank."""
+        return (self.bank,)
+
+    @property
+    def state(self) -> tuple[Scales, Any] | None:
+        """The scales, and what the bank has learned."""
+        return None if self._scales is None else (self._scales, self.bank.state)
+
+    @property
+    def shape(self) -> Shape | None:
+        """Features and classes of the bank."""
+        return None if self._scales is None else self.bank.shape
+
+    def install(self, state: tuple[Scales, Any], shape: Shape) -> None:
+        """Take over the scales, and hand the rest on to the bank."""
+        self.bank.install(state[1], shape)
+        self._scales = state[0]
+
+    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Scales, Any]:
+        """Return empty scales, and the bank's state before any row."""
+        return _blank(n_features), self.bank.fresh(n_features, n_classes, rng)
+
+    def standardised(self, rows: Rows) -> Rows:
+        """Checked rows as the members see them."""
+        return _standardised(started(self.who, self._scales), rows, _NO_WEIGHTS)
+
+    def score(self, rows: Rows) -> Array:
+        """Score checked rows."""
+        return self.bank.score(self.standardised(rows))
+
+    def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Score checked row t before learning row t."""
+        learning = w if self.learns else _NO_WEIGHTS
+        return self.bank.advance(_standardised(started(self.who, self._scales), rows, learning), y, w)
+
+    def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
+        """Share out scores over the features as the bank does, which sees them standardised."""
+        return self.bank.attributions(self.standardised(rows), coefficients, shares)
+
+    def check_weights(self, w: Array) -> None:
+        """Refuse weights that the bank cannot learn from."""
+        self.bank.check_weights(w)
+
+    def frozen_state(self) -> tuple[Scales, Any]:
+        """The scales, and the bank's frozen state."""
+        return started(self.who, self._scales), self.bank.frozen_state()
+
+    def wider(self, n_features: int, rng: np.random.Generator) -> tuple[Scales, Any]:
+        """Return the states with room for more features."""
+        old = started(self.who, self._scales)
+        wide = Scales(old.rows, *(padded(array, 0, n_features) for array in old[1:]))
+        return wide, self.bank.wider(n_features, rng)
+
+    def member_names(self) -> list[str]:
+        """What each member is."""
+        return self.bank.member_names()
+
+    def least_bytes(self, n_features: int, n_classes: int) -> int:
+        """The size of both states."""
+        return 32 * n_features + self.bank.least_bytes(n_features, n_classes)
+
+    def check_state(self, state: tuple[Scales, Any]) -> None:
+        """Refuse counts that do not fit the rows, and spreads without numbers; check the bank's state."""
+        scales, of_bank = state
+        all_finite(scales)
+        require(scales.rows[0] >= 0, "rows must be at least 0")
+        require(within(scales.mean, -LARGEST * (1 + 1e-9), LARGEST * (1 + 1e-9)), "mean must be of values")
+        whole = all(np.array_equal(array, np.floor(array)) for array in (scales.rows, scales.missing, scales.nonzero))
+        require(whole, "rows, missing and nonzero must be whole numbers")
+        require(bool(np.all((scales.missing >= 0) & (scales.nonzero >= 0))), "missing and nonzero must be at least 0")
+        fitting = scales.missing + scales.nonzero <= scales.rows
+        require(bool(np.all(fitting)), "a feature must not have more than all rows")
+        require(not np.any(scales.squares < 0), "squares must be at least 0")
+        require(not np.any(scales.squares[scales.nonzero < 2]), "squares must be 0 for fewer than two numbers")
+        require(not np.any(scales.mean[scales.nonzero == 0]), "mean must be 0 without numbers")
+        self.bank.check_state(of_bank)
+
+    @looking
+    def learned(self) -> Learned | None:
+        """The scales; the bank's state goes with the bank."""
+        if self._scales is None:
+            return None
+        self.check_state((self._scales, self.bank.state))
+        facts = {"shape": list(map(int, started(self.who, self.shape))), "version": self.version}
+        return Learned(facts, self._scales._asdict())
+
+    def restore(self, learned: Learned, room: int) -> None:
+        """Take up the scales that a file brings; the bank has its state again."""
+        shape = restored_shape(learned)
+        if self.bank.shape != shape:
+            raise ValueError(f"a bank of {self.bank.shape} features and classes instead of {shape}")
+        if 32 * shape.n_features > room:
+            raise ValueError(f"{self.who}: scales of {shape.n_features} features in a file of {room} bytes")
+        require(learned.facts["version"] == self.version, f"version must be {self.version}")
+        scales = like(_blank(shape.n_features), learned.arrays)
+        self.check_state((scales, self.bank.state))
+        self._scales = scales
+
+
+def scaled(bank: Bank[Any]) -> Bank[Any]:
+    """Return the bank with its linear members, and others that want it, behind :class:`Scaled`.
+
+    >>> from bayesvote.members.mixtures import mixed
+    >>> [type(part).__name__ for part in scaled(mixed(9)).parts]
+    ['Scaled', 'NaiveBayesBank', 'FernBank']
+    """
+    return Scaled(bank) if bank.wants_scaled else bank.rebuilt(scaled)
+
+
+def _blank(n_features: int) -> Scales:
+    return Scales(np.zeros(1), *(np.zeros(n_features) for _ in range(4)))
+
+
+def _standardised(scales: Scales, rows: Rows, w: Array) -> Rows:
+    from bayesvote.members._scale_kernels import standardise, standardise_sparse
+
+    if rows.dense is None:
+        values, columns, starts = standardise_sparse(rows, w, scales)
+        return rows._replace(values=values, columns=columns, starts=starts)
+    out = np.empty((rows.n, rows.width))
+    standardise(rows, w, scales, out)
+    return rows._replace(dense=out, values=out.reshape(-1))

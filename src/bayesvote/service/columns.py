@@ -1,0 +1,260 @@
+"""Rows as they come over the wire, in the form that the model takes, and as bytes for the journal."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array, Labels, RefusalError
+from bayesvote._input import as_rows
+from bayesvote.service.tensors import numbers, texts, truths
+from bayesvote.service.types import Cell, Refusal, Tensor, TensorFacts
+from bayesvote.tables import Columns as LearnedColumns
+
+MATRIX, IDS = "X", "ids"  # names of the inputs that hold all columns, and the rows' ids
+_LARGEST = 1e100  # as in bayesvote._input, whose error would come after the journal
+_IDS = TensorFacts(IDS, "BYTES", [-1])
+
+
+class Answers(NamedTuple):
+    """What a model says of rows."""
+
+    probabilities: Array
+    certainty: Array | None = None
+    contributions: Array | None = None
+
+
+class Columns(ABC):
+    """The columns of a model, and what rows of them are."""
+
+    def __init__(self, kinds: dict[str, str]) -> None:
+        self.kinds = kinds
+        self.names = list(kinds)
+
+    @abstractmethod
+    def inputs(self) -> list[TensorFacts]:
+        """Tensors that are taken."""
+
+    @abstractmethod
+    def rows(self, given: list[dict[str, Cell]]) -> Any:
+        """Rows that came as objects."""
+
+    @abstractmethod
+    def tensors(self, given: dict[str, Tensor], binary: dict[str, bytes]) -> Any:
+        """Rows that came as tensors."""
+
+    @abstractmethod
+    def joined(self, parts: list[Any]) -> Any:
+        """Rows of several requests."""
+
+    @abstractmethod
+    def answers(self, shell: Any, rows: Any, *, certainty: bool, contributions: bool) -> Answers:
+        """What a classifier says of rows."""
+
+    @abstractmethod
+    def learn(self, shell: Any, rows: Any, codes: Labels) -> Array:
+        """Let a classifier learn rows; return the probabilities (n, K), row t before row t is learned."""
+
+    @abstractmethod
+    def split(self, rows: Any) -> list[bytes]:
+        """Rows for the journal, each by itself; joined, they are what ``unpack`` takes."""
+
+    @abstractmethod
+    def unpack(self, data: bytes, n: int) -> Any:
+        """Rows of the journal."""
+
+    def pack(self, rows: Any) -> bytes:
+        """Rows for the journal, all of them."""
+        return b"".join(self.split(rows))
+
+    def check_names(self, i: int, row: dict[str, Cell]) -> None:
+        """Refuse a row that has other columns."""
+        if row.keys() == self.kinds.keys():
+            return
+        unknown = [name for name in row if name not in self.kinds]
+        if unknown:
+            raise Refusal(400, f"rows[{i}]: the columns must be those of the model, got {unknown[0][:100]!r}.")
+        missing = next(name for name in self.names if name not in row)
+        raise Refusal(400, f"rows[{i}]: the column {missing!r} is missing. Give null for a value that is not known.")
+
+    def check_tensors(self, given: dict[str, Tensor], instead: str = "") -> None:
+        """Refuse tensors that are not one per column, all of one length."""
+        unknown = [name for name in given if name not in self.kinds]
+        missing = [name for name in self.names if name not in given]
+        if unknown or missing:
+            what = f"{(unknown or missing)[0][:100]!r} is {'not a column of the model' if unknown else 'missing'}"
+            raise Refusal(400, f"inputs must be {instead}one per column; {what}.")
+        n = next(iter(given.values())).shape[0]
+        for name, tensor in given.items():
+            if tensor.shape not in ([n], [n, 1]):
+                raise Refusal(400, f"inputs: {name!r} must have the shape [{n}], as the others, got {tensor.shape}.")
+
+
+class Numbers(Columns):
+    """Columns of numbers: rows are a matrix."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(dict.fromkeys(names, "number"))
+        self._places = {name: place for place, name in enumerate(names)}
+
+    def inputs(self) -> list[TensorFacts]:
+        """All columns in one tensor."""
+        return [TensorFacts(MATRIX, "FP64", [-1, len(self.names)]), _IDS]
+
+    def rows(self, given: list[dict[str, Cell]]) -> Array:
+        """Rows that came as objects."""
+        out = np.empty((len(given), len(self.names)))
+        for i, row in enumerate(given):
+            self.check_names(i, row)
+            for name, value in row.items():
+                if not (value is None or type(value) is float):
+                    raise Refusal(400, _wrong(i, name, "a number", value))
+                out[i, self._places[name]] = np.nan if value is None else value
+        return _moderate(out)
+
+    def tensors(self, given: dict[str, Tensor], binary: dict[str, bytes]) -> Array:
+        """Rows that came as tensors: all columns in one, or each in its own."""
+        d = len(self.names)
+        if MATRIX in given and len(given) == 1:
+            tensor = given[MATRIX]
+            if len(tensor.shape) != 2 or tensor.shape[1] != d:
+                raise Refusal(400, f"inputs: {MATRIX} must have the shape [-1, {d}], got {tensor.shape}.")
+            return _moderate(numbers(tensor, binary.get(MATRIX)).reshape(tensor.shape))
+        self.check_tensors(given, f"{MATRIX!r} with all columns, or ")
+        return _moderate(np.stack([numbers(given[name], binary.get(name)) for name in self.names], axis=1))
+
+    def joined(self, parts: list[Any]) -> Array:
+        """Rows of several requests."""
+        return np.concatenate(parts)
+
+    def answers(self, shell: Any, rows: Array, *, certainty: bool, contributions: bool) -> Answers:
+        """What a classifier says of rows; they are checked, and need not be again."""
+        checked = as_rows("serve", rows)
+        return Answers(
+            shell.probabilities(shell.model_.losses(checked)),
+            shell.model_.certainty(checked) if certainty else None,
+            shell.model_.contributions(checked) if contributions else None,
+        )
+
+    def learn(self, shell: Any, rows: Array, codes: Labels) -> Array:
+        """Let a classifier learn rows."""
+        found: Array = shell.probabilities(*shell.advance(as_rows("serve", rows), codes, np.ones(len(codes))))
+        return found
+
+    def split(self, rows: Array) -> list[bytes]:
+        """Eight bytes per number."""
+        return [row.tobytes() for row in rows]
+
+    def pack(self, rows: Array) -> bytes:
+        """All rows at once."""
+        return rows.tobytes()
+
+    def unpack(self, data: bytes, n: int) -> Array:
+        """Rows of the journal."""
+        return np.frombuffer(data, dtype=np.float64).reshape(n, len(self.names)).copy()
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "number": (float,),
+    "boolean": (bool,),
+    "date": (str,),
+    "category": (str, float, bool),
+    "unknown": (str, float, bool),
+}
+_SAID = {"number": "a number", "boolean": "true or false", "date": "a date as 2026-01-31 or 2026-01-31T08:00"}
+_LONGEST = 1_000  # characters of a text; what is learned of one is shorter
+
+
+class Mixed(Columns):
+    """Columns of several kinds: rows are lists of cells, which the classifier encodes as it learns."""
+
+    def __init__(self, learned: LearnedColumns) -> None:
+        super().__init__({each["name"]: each["kind"] for each in learned.describe() if each["kind"] != "drop"})
+        self._learned = learned
+
+    def inputs(self) -> list[TensorFacts]:
+        """A tensor per column."""
+        kinds = {"number": "FP64", "boolean": "BOOL"}
+        return [*(TensorFacts(name, kinds.get(kind, "BYTES"), [-1]) for name, kind in self.kinds.items()), _IDS]
+
+    def rows(self, given: list[dict[str, Cell]]) -> list[list[Cell]]:
+        """Rows that came as objects."""
+        for i, row in enumerate(given):
+            self.check_names(i, row)
+            for name, value in row.items():
+                kind = self.kinds[name]
+                if value is not None and not isinstance(value, _TYPES[kind]):
+                    raise Refusal(400, _wrong(i, name, _SAID.get(kind, "a text"), value))
+                if type(value) is str and len(value) > _LONGEST:
+                    raise Refusal(
+                        400, f"rows[{i}]: a text must have at most {_LONGEST:,} characters, got {len(value):,}."
+                    )
+        return self._checked([[row[name] for name in self.names] for row in given])
+
+    def tensors(self, given: dict[str, Tensor], binary: dict[str, bytes]) -> list[list[Cell]]:
+        """Rows that came as tensors, one per column."""
+        self.check_tensors(given)
+        found = []
+        for name, kind in self.kinds.items():
+            tensor, data = given[name], binary.get(name)
+            if kind == "number" or (kind in ("category", "unknown") and tensor.datatype not in ("BYTES", "BOOL")):
+                values: list[Cell] = [None if value != value else value for value in numbers(tensor, data).tolist()]
+            elif kind == "boolean" or tensor.datatype == "BOOL":
+                values = list(truths(tensor, data))
+            else:
+                values = list(texts(tensor, data))
+            found.append(values)
+        return self.rows([dict(zip(self.names, row, strict=True)) for row in zip(*found, strict=True)])
+
+    def _checked(self, rows: list[list[Cell]]) -> list[list[Cell]]:
+        if rows:
+            try:
+                self._learned.checked(self._table(rows))
+            except RefusalError as error:
+                raise Refusal(400, f"{error.subject} {error.must}, got {error.got}.") from error
+        return rows
+
+    def joined(self, parts: list[Any]) -> list[list[Cell]]:
+        """Rows of several requests."""
+        return [row for part in parts for row in part]
+
+    def answers(self, shell: Any, rows: list[list[Cell]], *, certainty: bool, contributions: bool) -> Answers:
+        """What a classifier says of rows."""
+        table = self._table(rows)
+        return Answers(
+            shell.predict_proba(table),
+            shell.decision_certainty(table) if certainty else None,
+            shell.contributions(table) if contributions else None,
+        )
+
+    def learn(self, shell: Any, rows: list[list[Cell]], codes: Labels) -> Array:
+        """Let a classifier learn rows."""
+        found: Array = shell.predict_proba_then_learn(self._table(rows), shell.classes_[codes])
+        return found
+
+    def _table(self, rows: list[list[Cell]]) -> dict[str, list[Cell]]:
+        return {name: list(column) for name, column in zip(self.names, zip(*rows, strict=True), strict=True)}
+
+    def split(self, rows: list[list[Cell]]) -> list[bytes]:
+        """MessagePack, a list per row."""
+        return [msgspec.msgpack.encode(row) for row in rows]
+
+    def unpack(self, data: bytes, n: int) -> list[list[Cell]]:
+        """Rows of the journal: with the head of a list before them, they are one."""
+        found: list[list[Cell]] = msgspec.msgpack.decode(b"\xdd" + n.to_bytes(4, "big") + data)
+        return found
+
+
+def _wrong(i: int, name: str, must: str, got: Cell) -> str:
+    return f"rows[{i}]: the column {name!r} must be {must}, or null, got {got!r:.100}."
+
+
+def _moderate(found: NDArray[np.float64]) -> Array:
+    values = found.reshape(-1)
+    # Looking for infinity is slow; skip it when the sum of squares is of moderate size.
+    if not np.vdot(values, values) < _LARGEST**2 and not np.nanmax(np.abs(values), initial=0.0) <= _LARGEST:
+        raise Refusal(400, f"values must be finite and below {_LARGEST:g} in size, or null where they are not known.")
+    return found

@@ -1,0 +1,245 @@
+"""What waiting requests do to one model: checked one after the other, journalled and learned as one chunk."""
+
+import json
+from asyncio import Future
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayesvote._checks import Array, Labels
+from bayesvote.service.journal import Entry, Journal, Waiting, checksum
+from bayesvote.service.models import Served
+from bayesvote.service.types import LearnAnswer, Refusal
+
+
+@dataclass
+class Job:
+    """A request that waits. Its future gets what ``Group`` returns for it."""
+
+    served: Served
+    ids: Sequence[str]
+    future: "Future[Any]"
+
+    @property
+    def size(self) -> int:
+        """How many rows it is about."""
+        return len(self.ids)
+
+
+@dataclass
+class Ask(Job):
+    """Rows to predict, and to keep until their labels come; ``probabilities`` if they are predicted already."""
+
+    rows: Any
+    probabilities: Array | None = None
+
+
+@dataclass
+class Reveal(Job):
+    """Labels of rows that were kept."""
+
+    codes: Labels
+
+
+@dataclass
+class Teach(Job):
+    """Rows with their labels, with ids or without."""
+
+    rows: Any
+    codes: Labels
+
+    @property
+    def size(self) -> int:
+        """How many rows it is about."""
+        return len(self.codes)
+
+
+AnyJob = Ask | Reveal | Teach
+
+
+@dataclass
+class Lesson:
+    """Rows that a request adds to the chunk that is learned."""
+
+    rows: bytes
+    codes: Labels
+    made: Array | None
+    ids: Sequence[str]
+    repeated: int
+
+
+@dataclass
+class Group:
+    """Requests about one model, taken together."""
+
+    served: Served
+    jobs: list[AnyJob]
+    results: list[tuple[AnyJob, Any]] = field(default_factory=list)
+    lessons: list[tuple[AnyJob, Lesson]] = field(default_factory=list)
+    new: dict[str, Waiting] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    new_codes: dict[str, int] = field(default_factory=dict)
+    crowded: int = 0
+
+    def prepare(self, journal: Journal) -> None:
+        """Check every request against the journal and those before it; a refused one changes nothing."""
+        ids = [id_ for job in self.jobs for id_ in job.ids]
+        number = self.served.number
+        self.waiting = journal.pending(number, ids) if ids else {}
+        self.codes = journal.learned(number, ids) if ids else {}
+        self._predict([job for job in self.jobs if isinstance(job, Ask) and job.probabilities is None])
+        count = sum(job.size for job in self.jobs if not isinstance(job, Ask))
+        try:
+            self.served.check_room(count)
+            tight = False
+        except Refusal:
+            tight = True
+        learned = 0
+        for job in self.jobs:
+            try:
+                if isinstance(job, Ask):
+                    self.results.append((job, self._ask(job)))
+                    continue
+                lesson, taken = self._reveal(job) if isinstance(job, Reveal) else self._teach(job)
+                if tight:
+                    self.served.check_room(learned + len(lesson.codes))
+            except Refusal as refusal:
+                self.results.append((job, refusal))
+                continue
+            learned += len(lesson.codes)
+            self.lessons.append((job, lesson))
+            self._take(lesson, taken)
+
+    def _predict(self, asks: list[Ask]) -> None:
+        if not asks:
+            return
+        rows = self.served.columns.joined([job.rows for job in asks])
+        with self.served.turn():
+            found = self.served.predict(rows).probabilities
+        at = 0
+        for job in asks:
+            job.probabilities = found[at : at + job.size]
+            at += job.size
+
+    def _ask(self, job: Ask) -> Array:
+        assert job.probabilities is not None
+        found, fresh = job.probabilities, {}
+        for place, (id_, row) in enumerate(zip(job.ids, self.served.columns.split(job.rows), strict=True)):
+            if id_ in self.codes:
+                raise Refusal(409, f"ids[{place}]: the row {id_!r} was learned already. Choose a new id.")
+            waiting = self.waiting.get(id_)
+            if waiting is None:
+                fresh[id_] = Waiting(row, found[place].tobytes())
+            elif waiting.row != row:
+                raise Refusal(409, f"ids[{place}]: {id_!r} is the id of another row that waits. Choose a new id.")
+            else:  # a repeated request: the prediction stays as it was made
+                found[place] = np.frombuffer(waiting.probabilities)
+        self.waiting |= fresh
+        self.new |= fresh
+        return found
+
+    def _reveal(self, job: Reveal) -> tuple[Lesson, list[str]]:
+        taken, codes, repeated = [], [], 0
+        for place, (id_, code) in enumerate(zip(job.ids, job.codes.tolist(), strict=True)):
+            if id_ in self.codes:
+                self._check_same(place, id_, code)
+                repeated += 1
+            elif id_ in self.waiting:
+                taken.append(id_)
+                codes.append(code)
+            else:
+                raise Refusal(
+                    404, f"ids[{place}]: no row {id_!r} waits for its label. It was never predicted, or was dropped."
+                )
+        found = [self.waiting[id_] for id_ in taken]
+        made = np.frombuffer(b"".join(each.probabilities for each in found)).reshape(-1, len(self.served.classes))
+        rows = b"".join(each.row for each in found)
+        return Lesson(rows, np.array(codes, dtype=np.intp), made, taken, repeated), taken
+
+    def _teach(self, job: Teach) -> tuple[Lesson, list[str]]:
+        if not job.ids:
+            return Lesson(self.served.columns.pack(job.rows), job.codes, None, (), 0), []
+        kept = []
+        for place, (id_, code) in enumerate(zip(job.ids, job.codes.tolist(), strict=True)):
+            if id_ in self.codes:
+                self._check_same(place, id_, code)
+            elif id_ in self.waiting:
+                raise Refusal(409, f"ids[{place}]: the row {id_!r} waits for its label. Send that to label.")
+            else:
+                kept.append(place)
+        ids, rows = [job.ids[place] for place in kept], self.served.columns.split(job.rows)
+        chosen = b"".join(rows[place] for place in kept)
+        return Lesson(chosen, job.codes[kept], None, ids, len(job.ids) - len(kept)), []
+
+    def _check_same(self, place: int, id_: str, code: int) -> None:
+        if self.codes[id_] != code:
+            before, now = self.served.classes[self.codes[id_]], self.served.classes[code]
+            raise Refusal(409, f"labels[{place}]: the row {id_!r} was learned with the label {before!r}, not {now!r}.")
+
+    def _take(self, lesson: Lesson, taken: list[str]) -> None:
+        for id_ in taken:
+            del self.waiting[id_]
+            if self.new.pop(id_, None) is None:
+                self.gone.append(id_)
+        for id_, code in zip(lesson.ids, lesson.codes.tolist(), strict=False):
+            self.codes[id_] = self.new_codes[id_] = code
+
+    @property
+    def count(self) -> int:
+        """Rows that are to be learned."""
+        return sum(len(lesson.codes) for _, lesson in self.lessons)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the journal has to note anything."""
+        return bool(self.new or self.gone or self.count)
+
+    def write(self, journal: Journal, now: float, most: int) -> None:
+        """Note everything in the journal, in a transaction; of more than ``most`` rows that wait, the oldest go."""
+        number = self.served.number
+        if self.new:
+            journal.keep(number, self.new, now)
+        if self.gone:
+            journal.drop(number, self.gone)
+        extra = self.served.pending + len(self.new) - len(self.gone) - most
+        self.crowded = journal.crowd_out(number, extra) if extra > 0 else 0
+        if self.count:
+            self.entry = self._entry()
+            journal.append(number, self.entry, self.new_codes)
+
+    def _entry(self) -> Entry:
+        k = len(self.served.classes)
+        lessons = [lesson for _, lesson in self.lessons]
+        rows = b"".join(lesson.rows for lesson in lessons)
+        codes = np.concatenate([lesson.codes for lesson in lessons]).astype(np.int32).tobytes()
+        made = None
+        if any(lesson.made is not None for lesson in lessons):
+            blank = [lesson.made if lesson.made is not None else _unknown(len(lesson.codes), k) for lesson in lessons]
+            made = np.concatenate(blank).tobytes()
+        ids = json.dumps(list(self.new_codes)) if self.new_codes else None
+        total = checksum(self.served.sum, rows, codes, made, ids)
+        return Entry(self.served.rows, len(codes) // 4, rows, codes, made, ids, total)
+
+    def learn(self) -> None:
+        """Learn what was journalled; the answers follow from it."""
+        self.served.pending += len(self.new) - len(self.gone) - self.crowded
+        self.served.crowded += self.crowded
+        at, wrong = 0, np.zeros(0, dtype=bool)
+        if self.count:
+            entry, k = self.entry, len(self.served.classes)
+            codes = np.frombuffer(entry.codes, dtype=np.int32).astype(np.intp)
+            made = None if entry.made is None else np.frombuffer(entry.made).reshape(-1, k)
+            wrong = self.served.learn(self.served.columns.unpack(entry.rows, entry.n), codes, made)
+            self.served.sum = entry.sum
+        for job, lesson in self.lessons:
+            n = len(lesson.codes)
+            mistakes = int(wrong[at : at + n].sum())
+            self.results.append((job, LearnAnswer(self.served.name, n, lesson.repeated, mistakes)))
+            at += n
+
+
+def _unknown(n: int, k: int) -> Array:
+    """What stands for probabilities that were not given before the label was known."""
+    return np.full((n, k), np.nan)

@@ -1,0 +1,23 @@
+"""Raw tables in: columns of numbers, categories, booleans and dates, read as the stream goes on."""
+
+from bayesvote.tables.block import Block, bucket_of
+from bayesvote.tables.columns import Columns, Piece
+from bayesvote.tables.merging import conflict, merged
+from bayesvote.tables.reading import Cells, Table, columns_of, has_text, is_table, not_numbers, read_table, shortened
+
+__all__ = [
+    "Block",
+    "Cells",
+    "Columns",
+    "Piece",
+    "Table",
+    "bucket_of",
+    "columns_of",
+    "conflict",
+    "has_text",
+    "is_table",
+    "merged",
+    "not_numbers",
+    "read_table",
+    "shortened",
+]

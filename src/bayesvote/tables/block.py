@@ -1,0 +1,236 @@
+"""Rows on their way to be encoded, a block at a time, with the bits that row by row would give."""
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array
+from bayesvote._input import Rows, as_rows
+from bayesvote.tables.kinds import NUMERIC, STATED, Dates, Kind, Role, as_kind, dates, guessed
+from bayesvote.tables.reading import Cells
+from bayesvote.tables.state import ColumnsState, Event, Places
+
+_LEAST_MORE = 16  # features that a model is widened by at least: members draw a share of them
+Flags = NDArray[np.bool_]
+
+
+def kind_of(cells: Cells) -> Kind:
+    """Kind of a column from its type or its first cell; not known if that is missing."""
+    if cells.typed:
+        return STATED[str(cells.kind)]
+    if cells.codes[0] >= 0:
+        return guessed(cells.texts[cells.codes[0]])
+    return Kind.UNKNOWN if np.isnan(cells.numbers[0]) else STATED[str(cells.kind)]
+
+
+def first_features(row: int, column: int, kind: Kind) -> list[Event]:
+    """Features that a column has as soon as its kind is known."""
+    roles = [Role.NUMBER] if kind in NUMERIC else [Role.NEW] if kind == Kind.CATEGORY else []
+    return [Event(row, column, role) for role in roles]
+
+
+def bucket_of(text: str, n_buckets: int) -> int:
+    """Bucket of a text, the same on every machine."""
+    return zlib.crc32(text.encode("utf-8", "replace")) % n_buckets
+
+
+class Block:
+    """Some rows on their way to be encoded: cells that are not 0, and the features that the rows bring."""
+
+    def __init__(
+        self, who: str, places: Places, state: ColumnsState, n: int, learn: Flags, most: tuple[int, int]
+    ) -> None:
+        self.who, self.places, self.state, self.n, self.learn = who, places, state, n, learn
+        self.max_texts, self.n_buckets = most
+        self.events: list[Event] = []
+        self.cells: list[tuple[NDArray[np.intp], NDArray[np.intp], Array]] = []  # rows, features, values
+        self.kinds, self.numbers, self.total = state.kinds.copy(), state.numbers.copy(), state.total.copy()
+        self.base = state.base.copy()
+        self.known = len(state.source)
+
+    def add(self, j: int, cells: Cells) -> None:
+        """Encode a column."""
+        kind = Kind(int(self.state.kinds[j]))
+        if kind == Kind.DROP:
+            return
+        since = 0
+        if kind == Kind.UNKNOWN:
+            telling = self.learn & ~cells.missing()
+            if not np.any(telling):
+                return
+            since = int(np.argmax(telling)) + 1
+            kind = kind_of(cells.part(since - 1, since))
+            self.kinds[j] = kind
+            cells = as_kind(self.who, "", cells, kind, False)
+            self.events += first_features(since - 1, j, kind)
+        missing = cells.missing()
+        self._add_missing(j, missing, since)
+        if kind in NUMERIC:
+            self._add_numbers(j, kind, cells.numbers, since)
+        self._add_texts(j, cells, since)
+
+    def feature(self, j: int, role: Role, place: int | str = 0) -> tuple[int, int]:
+        """A feature of a column and the row after which it can be used; one that the block brings is numbered on."""
+        found = self.places[j].get((role, place))
+        if found is not None:
+            return found, -1
+        for k in range(len(self.events) - 1, -1, -1):
+            event = self.events[k]
+            if event.column != j:
+                break
+            if event.role == role and place == (event.text if role == Role.TEXT else event.place):
+                return self.known + k, event.row
+        return -1, self.n
+
+    def bring(self, event: Event) -> tuple[int, int]:
+        """Note a feature that a row brings."""
+        self.events.append(event)
+        return self.known + len(self.events) - 1, event.row
+
+    def put(self, rows: NDArray[np.intp], found: tuple[int, int], values: Array | float = 1.0) -> None:
+        """Set a feature in rows; before it can be used it is left out."""
+        feature, since = found
+        if feature < 0 or len(rows) == 0:
+            return
+        after = rows > since
+        given = np.broadcast_to(np.asarray(values, dtype=np.float64), rows.shape)[after]
+        at = rows[after]
+        self.cells.append((at, np.full(len(at), feature, dtype=np.intp), given))
+
+    def _add_missing(self, j: int, missing: Flags, since: int) -> None:
+        rows = np.flatnonzero(missing)
+        rows = rows[rows >= since]
+        found = self.feature(j, Role.MISSING)
+        if found[0] < 0:
+            telling = rows[self.learn[rows]]
+            if len(telling):
+                found = self.bring(Event(int(telling[0]), j, Role.MISSING))
+        self.put(rows, found)
+
+    def _add_numbers(self, j: int, kind: Kind, numbers: Array, since: int) -> None:
+        there = ~np.isnan(numbers)
+        counted = there & self.learn
+        if since:
+            counted[: since - 1] = False
+        taken = Dates(numbers, [], []) if kind != Kind.DATE else dates(numbers)
+        values = np.where(there, taken.days, 0.0)
+        # One number after the other, so that chunks change nothing.
+        totals = np.cumsum(np.concatenate([self.total[j : j + 1], np.where(counted, values, 0.0)]))
+        counts = np.cumsum(np.concatenate([self.numbers[j : j + 1], counted]))
+        if not np.all(there):
+            means = totals[:-1] / np.maximum(counts[:-1], 1.0)
+            values = np.where(there, values, means)
+        self.total[j], self.numbers[j] = totals[-1], counts[-1]
+        self.put(np.arange(since, self.n), self.feature(j, Role.NUMBER), values[since:])
+        for circle, (places, turns) in enumerate(zip(taken.places, taken.turns, strict=True)):
+            self._add_circle(j, circle, np.flatnonzero(there), np.flatnonzero(counted), places, turns)
+
+    def _add_circle(
+        self,
+        j: int,
+        circle: int,
+        there: NDArray[np.intp],
+        counted: NDArray[np.intp],
+        places: NDArray[np.intp],
+        turns: Array,
+    ) -> None:
+        """The sine and cosine of an hour, weekday or month, once two different ones were learned."""
+        if self.base[j, circle] < 0 and len(counted):
+            self.base[j, circle] = places[counted[0]]
+        for role, turn in zip((Role.SIN, Role.COS), turns, strict=True):
+            found = self.feature(j, role, circle)
+            if found[0] < 0:
+                others = counted[places[counted] != self.base[j, circle]]
+                if len(others):
+                    found = self.bring(Event(int(others[0]), j, role, circle))
+            self.put(there, found, turn[there])
+
+    def _add_texts(self, j: int, cells: Cells, since: int) -> None:
+        rows = np.flatnonzero(cells.codes >= 0)
+        rows = rows[rows >= max(since - 1, 0)]
+        if len(rows) == 0:
+            return
+        codes = cells.codes[rows]
+        learned = rows[self.learn[rows]]
+        met, at = np.unique(cells.codes[learned], return_index=True)
+        order = np.argsort(at)  # texts in the order in which they were met
+        own = self.places[j]
+        n_texts = sum(role == Role.TEXT for role, _ in own)
+        full = -1 if n_texts >= self.max_texts else self.n
+        found: dict[int, tuple[int, int]] = {}
+        for code, first in zip(met[order].tolist(), learned[at[order]].tolist(), strict=True):
+            text = cells.texts[code]
+            if (Role.TEXT, text) in own:
+                continue
+            if n_texts < self.max_texts:
+                found[code] = self.bring(Event(first, j, Role.TEXT, 0, text))
+                n_texts += 1
+                full = first if n_texts == self.max_texts else full
+            else:
+                bucket = bucket_of(text, self.n_buckets)
+                if self.feature(j, Role.BUCKET, bucket)[0] < 0:
+                    self.bring(Event(first, j, Role.BUCKET, bucket))
+        new = self.feature(j, Role.NEW)
+        if new[0] < 0 and len(learned):  # a text among numbers
+            new = self.bring(Event(int(learned[0]), j, Role.NEW))
+        for code in np.unique(codes).tolist():
+            text, here = cells.texts[code], rows[codes == code]
+            slot = (own[Role.TEXT, text], -1) if (Role.TEXT, text) in own else found.get(code, (-1, self.n))
+            self.put(here, slot)
+            here = here[here <= slot[1]]
+            if len(here) and slot[0] < 0:
+                shared_by = self.feature(j, Role.BUCKET, bucket_of(text, self.n_buckets))
+                shared = here > max(full, shared_by[1])
+                self.put(here[shared], shared_by)
+                here = here[~shared]
+            self.put(here, new)
+
+    def finished(self) -> "Block":
+        """Number the features that the rows bring in the order in which rows by themselves would bring them."""
+        order = sorted(range(len(self.events)), key=lambda k: (self.events[k].row, self.events[k].column, k))
+        final = np.arange(self.known + len(self.events))
+        final[self.known + np.array(order, dtype=np.intp)] = self.known + np.arange(len(order))
+        self.events = [self.events[k] for k in order]
+        joined = [np.concatenate(part) for part in zip(*self.cells, strict=True)] if self.cells else [np.zeros(0)] * 3
+        self.at, self.values = joined[0].astype(np.intp), joined[2]
+        self.features = final[joined[1].astype(np.intp)]
+        self.widths = _widths(self.known, int(self.state.width[0]), self.events)
+        width = self.widths[-1][1] if self.widths else int(self.state.width[0])
+        self.state = self.state._replace(
+            kinds=self.kinds, numbers=self.numbers, total=self.total, base=self.base, width=np.array([width])
+        )
+        return self
+
+    def pieces(self) -> Iterator[tuple[int, int, int]]:
+        """First and last row of what has one width, and the width."""
+        first, width = 0, None
+        for row, wider in self.widths:
+            if row + 1 > first and width is not None:
+                yield first, min(row + 1, self.n), width
+                first = row + 1
+            width = wider
+        if first < self.n:
+            yield first, self.n, int(width or self.state.width[0])
+
+    def rows(self, first: int, last: int, width: int) -> Rows:
+        """Encoded rows first to last."""
+        out = np.zeros((last - first, width))
+        here = (self.at >= first) & (self.at < last)
+        out[self.at[here] - first, self.features[here]] = self.values[here]
+        return as_rows(self.who, out)
+
+
+def _widths(known: int, width: int, events: list[Event]) -> list[tuple[int, int]]:
+    """Rows after which there must be more features, and how many then; the first is what there was before any row."""
+    found = [(-1, width)]
+    for k, event in enumerate(events):
+        if known + k + 1 > found[-1][1]:
+            last = found[-1][1]
+            wider = last + max(_LEAST_MORE, last // 2)
+            if found[-1][0] == event.row:
+                found[-1] = event.row, wider
+            else:
+                found.append((event.row, wider))
+    return found

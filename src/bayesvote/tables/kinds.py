@@ -1,0 +1,145 @@
+"""What a column can be, and what becomes of its cells."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array, InputError
+from bayesvote.tables.reading import Cells, seconds_of, text_of
+
+_TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+
+
+class Kind(IntEnum):
+    """What a column is; a file keeps the number."""
+
+    UNKNOWN = 0  # nothing was seen of it yet
+    NUMBER = 1
+    BOOLEAN = 2
+    CATEGORY = 3
+    DATE = 4
+    DROP = 5
+
+
+STATED = {kind.name.lower(): kind for kind in Kind if kind != Kind.UNKNOWN}
+NUMERIC = frozenset({Kind.NUMBER, Kind.BOOLEAN, Kind.DATE})
+
+
+class Role(IntEnum):
+    """What an encoded feature tells of its column; a file keeps the number."""
+
+    NUMBER = 0  # itself, or where it is missing the mean so far; of a date, the days since 1970
+    MISSING = 1  # whether it is
+    NEW = 2  # whether its text was not met before
+    TEXT = 3  # whether its text is this
+    BUCKET = 4  # whether its text, one of those that were too many, has this hash
+    SIN = 5  # of an hour, weekday or month on its circle
+    COS = 6
+
+
+CIRCLES = ("hour", "weekday", "month")
+# The sine and cosine of every minute of the day, day of the week and month.
+_TURNS = [
+    np.array([[turn(2 * math.pi * k / n) for k in range(n)] for turn in (math.sin, math.cos)]) for n in (1440, 7, 12)
+]
+
+
+def guessed(text: str) -> Kind:
+    """Guess what a column is from its first text.
+
+    >>> [guessed(text).name for text in ("12.5", "true", "2024-05-01T08:00", "Dream")]
+    ['NUMBER', 'BOOLEAN', 'DATE', 'CATEGORY']
+    """
+    if text.lower() in ("true", "false"):
+        return Kind.BOOLEAN
+    return next((kind for kind in (Kind.NUMBER, Kind.DATE) if _PARSERS[kind](text) is not None), Kind.CATEGORY)
+
+
+def _number(text: str) -> float | None:
+    with suppress(ValueError):
+        found = float(text)
+        if abs(found) <= 1e100:
+            return found
+    return None
+
+
+def _boolean(text: str) -> float | None:
+    return _TRUTH.get(text.lower(), _number(text))
+
+
+def _date(text: str) -> float | None:
+    if "-" in text or len(text) == 8:
+        with suppress(ValueError):
+            return seconds_of(datetime.fromisoformat(text))
+    return None
+
+
+_PARSERS: dict[Kind, Callable[[str], float | None]] = {
+    Kind.NUMBER: _number,
+    Kind.BOOLEAN: _boolean,
+    Kind.DATE: _date,
+}
+
+
+def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool) -> Cells:
+    """Cells as a column of that kind has them: texts of a category, or numbers. A text that is no number stays one.
+
+    With ``strict`` it is refused instead.
+    """
+    if kind == Kind.CATEGORY:
+        return _as_texts(cells)
+    if not cells.texts:
+        return cells
+    parse = _PARSERS[kind]
+    parsed = [parse(text) for text in cells.texts]
+    if strict and None in parsed:
+        wrong = parsed.index(None)
+        if np.any(cells.codes == wrong):
+            row = int(np.argmax(cells.codes == wrong))
+            must, do = f"must hold a {kind.name.lower()} in every row", "State another kind by columns=."
+            raise InputError(who, f"column {name!r}", must, f"{cells.texts[wrong]!r} in row {row}", do)
+    of_text = np.array([math.nan if found is None else found for found in parsed])
+    texts = cells.codes >= 0
+    numbers = cells.numbers.copy()
+    numbers[texts] = of_text[cells.codes[texts]]
+    left = np.array([found is None for found in parsed])
+    codes = np.where(texts & left[cells.codes], cells.codes, -1).astype(np.int32)
+    return cells._replace(numbers=numbers, codes=codes)
+
+
+def _as_texts(cells: Cells) -> Cells:
+    is_number = ~np.isnan(cells.numbers)
+    if not np.any(is_number):
+        return cells
+    distinct, places = np.unique(cells.numbers[is_number], return_inverse=True)
+    written = [str(bool(x)) if cells.kind == "boolean" else text_of(float(x)) for x in distinct]
+    known = {text: k for k, text in enumerate(cells.texts)}
+    of_number = np.array([known.setdefault(text, len(known)) for text in written], dtype=np.int32)
+    codes = cells.codes.copy()
+    codes[is_number] = of_number[places]
+    return Cells(cells.kind, cells.typed, np.full(len(codes), np.nan), codes, list(known))
+
+
+class Dates(NamedTuple):
+    """Moments by days and by where they are on the circles of the day, the week and the year."""
+
+    days: Array  # (n,)
+    places: list[NDArray[np.intp]]  # per circle (n,): the hour, weekday and month
+    turns: list[Array]  # per circle (2, n): sine and cosine
+
+
+def dates(seconds: Array) -> Dates:
+    """Take dates apart; NaN is taken for 1970."""
+    known = np.nan_to_num(seconds)
+    days = np.floor(known / 86400)
+    minutes = ((known - 86400 * days) / 60).astype(np.intp)
+    weekdays = (days.astype(np.intp) + 3) % 7  # the first day of 1970 was a Thursday
+    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.intp) % 12
+    turns = [_TURNS[0][:, minutes], _TURNS[1][:, weekdays], _TURNS[2][:, months]]
+    return Dates(known / 86400, [minutes // 60, weekdays, months], turns)

@@ -1,0 +1,94 @@
+"""What parts of the rows have told of their columns, put together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayesvote._checks import InputError
+from bayesvote._parts import Learned
+from bayesvote.tables.block import bucket_of
+from bayesvote.tables.columns import Columns
+from bayesvote.tables.kinds import Kind, Role
+from bayesvote.tables.state import ColumnsState
+
+
+def conflict(first: Columns, other: Columns) -> InputError | None:
+    """What is wrong with columns that do not fit those of the first part: other names, or a column of another kind."""
+    if sorted(first.names) != sorted(other.names):
+        return InputError("", "the columns", f"must be {sorted(first.names)}"[:500], str(sorted(other.names))[:500])
+    kinds = {about["name"]: about["kind"] for about in other.describe()}
+    for about in first.describe():
+        mine, theirs = about["kind"], kinds[about["name"]]
+        if mine != theirs and "unknown" not in (mine, theirs):
+            subject, must = f"column {about['name']!r}", f"must be of the kind {mine!r}, as in the first shard"
+            return InputError("", subject, must, repr(theirs), f"State its kind: columns={{{about['name']!r}: ...}}.")
+    return None
+
+
+def merged(parts: Sequence[Columns]) -> Columns:
+    """Columns that know what all parts know, which fit each other: texts in the order of the parts, sums of numbers."""
+    whole = _Whole(parts[0])
+    for part in parts:
+        whole.add(part)
+    return whole.columns()
+
+
+class _Whole:
+    """Columns that are being put together."""
+
+    def __init__(self, first: Columns) -> None:
+        self._first, self.names = first, first.names
+        c = len(self.names)
+        self._kinds, self._numbers, self._total = np.zeros(c, dtype=np.int8), np.zeros(c), np.zeros(c)
+        self._base = np.full((c, 3), -1, dtype=np.int16)
+        self._features: dict[tuple[int, Role, int, str], None] = {}  # in order: column, role, place, text
+        self._n_texts = np.zeros(c, dtype=np.intp)
+        self._width = 0
+
+    def add(self, part: Columns) -> None:
+        """Add what a part knows."""
+        learned = part.learned()
+        assert learned is not None  # it was started
+        state, texts = ColumnsState(**learned.arrays), learned.facts["texts"]
+        at = np.array([self.names.index(name) for name in part.names])
+        self._kinds[at] = np.where(self._kinds[at] == Kind.UNKNOWN, state.kinds, self._kinds[at])
+        self._numbers[at] += state.numbers
+        self._total[at] += state.total
+        self._width = max(self._width, int(state.width[0]))
+        for j, role, place, text in zip(
+            at[state.source].tolist(), state.role.tolist(), state.place.tolist(), texts, strict=True
+        ):
+            self._bring(j, Role(role), place, text)
+        for (k, circle), theirs in np.ndenumerate(state.base):
+            j = int(at[k])
+            mine = self._base[j, circle]
+            if mine < 0:
+                self._base[j, circle] = theirs
+            elif theirs not in (-1, mine):  # each part had met one hour, say, and both together have met two
+                self._bring(j, Role.SIN, circle)
+                self._bring(j, Role.COS, circle)
+
+    def _bring(self, column: int, role: Role, place: int, text: str = "") -> None:
+        if (column, role, place, text) in self._features:
+            return
+        if role == Role.TEXT and self._n_texts[column] == self._first.max_texts:
+            role, place, text = Role.BUCKET, bucket_of(text, self._first.n_buckets), ""
+        self._n_texts[column] += role == Role.TEXT
+        self._features.setdefault((column, role, place, text))
+
+    def columns(self) -> Columns:
+        """The columns, with all of it."""
+        source, role, place, texts = zip(*self._features, strict=True)
+        state = ColumnsState(
+            self._kinds,
+            self._numbers,
+            self._total,
+            self._base,
+            np.array(source, dtype=np.int32),
+            np.array(role, dtype=np.int8),
+            np.array(place, dtype=np.int32),
+            np.array([max(self._width, len(texts))], dtype=np.int64),
+        )
+        found = Columns(self._first.columns, self._first.max_texts, self._first.n_buckets)
+        found.restore(Learned({"names": self.names, "texts": list(texts), "version": 1}, state._asdict()), 2**31)
+        return found

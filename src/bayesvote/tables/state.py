@@ -1,0 +1,86 @@
+"""What is known of the columns of a table, and of the features that they have become."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array
+from bayesvote._parts import require
+from bayesvote.tables.kinds import CIRCLES, Kind, Role
+
+# For every column, its features by what they tell of it, and by the circle, the bucket or the text.
+Places = list[dict[tuple[Role, int | str], int]]
+
+
+class ColumnsState(NamedTuple):
+    """What is known of the columns, c of them, and of the f features that they have become."""
+
+    kinds: NDArray[np.int8]  # (c,)
+    numbers: Array  # (c,): how many were learned
+    total: Array  # (c,): their sum
+    base: NDArray[np.int16]  # (c, 3): hour, weekday and month of the first date; -1 before it
+    source: NDArray[np.int32]  # (f,): the column that the feature is of
+    role: NDArray[np.int8]  # (f,): what it tells of it
+    place: NDArray[np.int32]  # (f,): which circle or bucket
+    width: NDArray[np.int64]  # (1,): features set aside, f of them in use
+
+
+def empty(n_columns: int, n_features: int) -> ColumnsState:
+    """State of so many columns of which nothing is known."""
+    return ColumnsState(
+        np.zeros(n_columns, dtype=np.int8),
+        np.zeros(n_columns),
+        np.zeros(n_columns),
+        np.full((n_columns, len(CIRCLES)), -1, dtype=np.int16),
+        np.zeros(n_features, dtype=np.int32),
+        np.zeros(n_features, dtype=np.int8),
+        np.zeros(n_features, dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+def check(
+    state: ColumnsState, names: list[str], texts: list[str], stated: dict[str, Kind], max_texts: int, n_buckets: int
+) -> None:
+    """Refuse a state that no stream leads to."""
+    c, f = len(names), len(texts)
+    require(c > 0 and len(set(names)) == c, "names must be different")
+    require(bool(np.all((state.kinds >= 0) & (state.kinds <= max(Kind)))), "kinds must be those of columns")
+    for name, kind in stated.items():
+        require(name in names and state.kinds[names.index(name)] == kind, "kinds must be those stated")
+    require(bool(np.all(np.isfinite(state.total) & (state.numbers >= 0))), "numbers must be at least 0, total finite")
+    require(not np.any(state.total[state.numbers == 0]), "total must be 0 without numbers")
+    require(bool(np.all((state.base >= -1) & (state.base < [24, 7, 12]))), "base must be of hours, weekdays, months")
+    require(bool(np.all((state.source >= 0) & (state.source < c))), "source must be among the columns")
+    require(bool(np.all((state.role >= 0) & (state.role <= max(Role)))), "role must be one of those known")
+    most = np.where(state.role == Role.BUCKET, n_buckets, np.where(state.role >= Role.SIN, len(CIRCLES), 1))
+    require(bool(np.all((state.place >= 0) & (state.place < most))), "place must be of a circle or bucket")
+    is_text = state.role == Role.TEXT
+    require(all((text != "") == bool(flag) for text, flag in zip(texts, is_text, strict=True)), "texts must fit")
+    per_column = np.bincount(state.source[is_text], minlength=c)
+    require(not np.any(per_column > max_texts), "texts must not be more than max_texts")
+    require(f <= state.width[0] <= 2**31 - 1, "width must be at least that of the features in use")
+
+
+class Event(NamedTuple):
+    """A feature that a row brings, for the rows after it."""
+
+    row: int
+    column: int
+    role: Role
+    place: int = 0
+    text: str = ""
+
+
+def feature_name(name: str, role: Role, place: int, text: str) -> str:
+    """Say what a feature tells."""
+    return {
+        Role.NUMBER: name,
+        Role.MISSING: f"{name} is missing",
+        Role.NEW: f"{name} is new",
+        Role.TEXT: f"{name} = {text}",
+        Role.BUCKET: f"{name} has hash {place}",
+        Role.SIN: f"sine of the {CIRCLES[place % 3]} of {name}",
+        Role.COS: f"cosine of the {CIRCLES[place % 3]} of {name}",
+    }[role]

@@ -1,0 +1,145 @@
+"""Raw tables on the command line: kinds of columns, headers, indices, and options that are checked first."""
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from bayesvote import load
+from bayesvote.datasets import streams
+from cli.helpers import Cli, write_csv
+from cli.test_cli_live import TEXTS
+
+SMALL = ("--n-members", 5)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "penguins.csv"
+    path.write_text(TEXTS)
+    return path
+
+
+def test_a_raw_table_just_works(cli: Cli, table: Path, tmp_path: Path) -> None:
+    model, state, said = tmp_path / "m", tmp_path / "s", tmp_path / "p.csv"
+    done = cli("run", table, "--target", "species", *SMALL, "-o", model, "--checkpoint", state, "--predictions", said)
+    assert done.code == 0, done.err
+    assert load(model).feature_names_in_.tolist() == ["island", "mass"]
+    shown = json.loads(cli("inspect", model, "--json").out)
+    assert {name: about["kind"] for name, about in shown["columns"].items()} == {"island": "category", "mass": "number"}
+    assert "island (category), mass (number)" in cli("inspect", model).out
+    predicted = cli("predict", model, "-", stdin=b"species,mass,island\n?,3,Dream\n?,,Nowhere\n")
+    assert predicted.code == 0, predicted.err
+    assert predicted.out.count("\n") == 3
+    again = cli("run", table, "--target", "species", *SMALL, "--checkpoint", state, "--predictions", said, "--resume")
+    assert "has no rows after the 400 of the checkpoint: nothing was learned" in again.err
+
+
+def test_chunks_and_interruptions_change_nothing(cli: Cli, table: Path, tmp_path: Path) -> None:
+    options = ("--classes", "A,B", *SMALL, "--delay", 5)
+    for size in (7, 4096):
+        assert cli("run", table, *options, "--chunk-size", size, "-o", tmp_path / f"m{size}").code == 0
+    assert (tmp_path / "m7").read_bytes() == (tmp_path / "m4096").read_bytes()
+    whole = table.read_text()
+    table.write_text("".join(whole.splitlines(keepends=True)[:150]))
+    outputs = ("-o", tmp_path / "m", "--checkpoint", tmp_path / "s")
+    assert cli("run", table, *options, *outputs).code == 0
+    table.write_text(whole)
+    assert cli("run", table, *options, *outputs, "--resume").code == 0
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "m7").read_bytes()
+
+
+def test_kinds_are_stated(cli: Cli, table: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    done = cli("run", table, *SMALL, "--category", "mass", "--drop", "island", "-o", model)
+    assert done.code == 0, done.err
+    assert json.loads(cli("inspect", model, "--json").out)["columns"]["mass"]["kind"] == "category"
+    assert load(model).feature_names_in_.tolist() == ["mass"]
+    assert cli("run", table, *SMALL, "--features", "mass", "-o", model).code == 0
+    assert load(model).feature_names_in_.tolist() == ["mass"]
+    for arguments, words in (
+        (("--drop", "iland"), "must name columns of"),
+        (("--features", "weight"), "must name columns of"),
+        (("--category", "mass", "--number", "mass"), "must be of one kind"),
+        (("--decimal", "x"), "must be . or ,"),
+        (("--number", "island"), "column 'island' must be a finite number, got 'Dream'"),
+    ):
+        refused = cli("run", table, *SMALL, *arguments)
+        assert refused.code in (1, 2)
+        assert words in refused.err
+
+
+def test_a_missing_header_is_told(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.csv"
+    bare.write_text("".join(csv_file.read_text().splitlines(keepends=True)[1:]))
+    refused = cli("run", bare, *SMALL)
+    assert refused.code == 1
+    assert "must name the columns" in refused.err
+    assert "say that there is none with --no-header." in refused.err
+    assert cli("run", bare, *SMALL, "--no-header", "-o", tmp_path / "m").code == 0
+    assert load(tmp_path / "m").feature_names_in_[0] == "column 0"
+    assert cli("predict", tmp_path / "m", bare, "--no-header").out.count("\n") == 401
+
+
+def test_an_index_is_warned_about(cli: Cli, csv_file: Path) -> None:
+    header, *lines = csv_file.read_text().splitlines(keepends=True)
+    for name in ("", "id"):
+        csv_file.write_text(f"{name},{header}" + "".join(f"{i + 3},{line}" for i, line in enumerate(lines)))
+        assert f"Column '{name}'" in cli("run", csv_file, *SMALL).err
+        assert "Column" not in cli("run", csv_file, *SMALL, "--drop", name or '""').err
+
+
+def test_options_are_checked_before_the_file_is_read(cli: Cli, csv_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(name: str) -> None:
+        raise AssertionError(f"{name} was opened")
+
+    monkeypatch.setattr(streams, "open_bytes", opened)
+    for arguments in (
+        ("--weighter", "sag(horizon=-1)"),
+        ("--weighter", "gamma_shape", "--loss", "ramp"),
+        ("--members", "fern(depth=0)"),
+        ("--forgetting", "2"),
+        ("--members", "fern", "--max-features", "3"),
+    ):
+        refused = cli("run", csv_file, *arguments)
+        assert refused.code == 2
+        assert "was opened" not in refused.err
+
+
+def test_resume_refuses_other_columns_and_altered_predictions(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
+    state, said = tmp_path / "s", tmp_path / "p.csv"
+    options = (*SMALL, "--checkpoint", state, "--predictions", said)
+    assert cli("run", csv_file, *options).code == 0
+    assert state.exists()  # at the end of every run
+    text = csv_file.read_text()
+    csv_file.write_text(text.replace("height,width", "width,height", 1))
+    refused = cli("run", csv_file, *options, "--resume")
+    assert refused.code == 1
+    assert "must have the columns of the checkpoint" in refused.err
+    csv_file.write_text(text)
+    kept = said.read_bytes()
+    said.write_bytes(kept.replace(b",no,", b",on,", 1))
+    refused = cli("run", csv_file, *options, "--resume")
+    assert refused.code == 1
+    assert "got one that was altered since" in refused.err
+    said.write_bytes(kept)
+    assert cli("run", csv_file, *options, "--resume").code == 0
+
+
+def test_a_long_pipe_of_numbers_is_not_a_table(cli: Cli, tmp_path: Path) -> None:
+    done = cli("run", write_csv(tmp_path / "rows.csv"), *SMALL, "-o", tmp_path / "m")
+    assert done.code == 0
+    assert not hasattr(load(tmp_path / "m"), "columns_")
+
+
+def test_a_column_of_many_texts_is_told_in_the_words_of_the_command_line(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "names.csv"
+    file.write_text("name,mass,y\n" + "".join(f"n{i},{i % 7},{'uv'[i % 7 > 3]}\n" for i in range(200)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        done = cli("run", file, *SMALL)
+    assert done.code == 0
+    assert "--drop 'name'" in done.err
+    assert "columns=" not in done.err
+    assert "UserWarning" not in done.err

@@ -1,0 +1,222 @@
+"""Files that were damaged or made to do harm: what is bad is skipped and counted, and memory stays small."""
+
+import gzip
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesvote.datasets import Stream, stream, stream_unlabelled, survey
+
+
+def save(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def read(path: Path, **options: Any) -> tuple[Stream, list[Any], list[int]]:
+    rows = stream(path, bad_lines="skip", **options)
+    chunks = list(rows)
+    return (
+        rows,
+        [label for chunk in chunks for label in chunk.y.tolist()],
+        [n for c in chunks for n in c.lines.tolist()],
+    )
+
+
+@pytest.mark.parametrize("chunk_size", [1, 7, 4096])
+@pytest.mark.parametrize("stray", ['"1,2,cat', '1,"2,cat', '1,2,"cat', '"', '1,"2,3,4,5'])
+def test_a_stray_quote_costs_its_own_line_only(tmp_path: Path, stray: str, chunk_size: int) -> None:
+    lines = ["a,b,pet"] + [f"{i},{i},{'cat' if i % 2 else 'dog'}" for i in range(2000)]
+    lines[500] = lines[900] = stray
+    rows, labels, numbers = read(save(tmp_path, "x.csv", "\n".join(lines).encode()), chunk_size=chunk_size)
+    assert len(labels) == 1998
+    assert rows.skipped == 2
+    assert [report.partition(":")[0] for report in rows.reports] == ["line 501", "line 901"]
+    assert numbers == [n for n in range(2, 2002) if n not in (501, 901)]
+    with pytest.raises(ValueError, match=r"line 501: .*quote.*bad_lines='skip'"):
+        list(stream(tmp_path / "x.csv"))
+
+
+def test_a_stray_quote_does_not_swallow_lines_that_have_quotes_themselves(tmp_path: Path) -> None:
+    lines = ["a,b,pet"] + [f'{i},{i},"pet, {i % 3}"' for i in range(50)]
+    lines[20] = '20,"20,"pet, 1"'
+    lines[30] = '30,30,"pet, 1'
+    rows, labels, _ = read(save(tmp_path, "x.csv", "\n".join(lines).encode()))
+    assert (len(labels), rows.skipped) == (48, 2)
+    assert set(labels) == {"pet, 0", "pet, 1", "pet, 2"}
+
+
+def test_two_stray_quotes_that_look_like_one_field_are_counted_line_by_line(tmp_path: Path) -> None:
+    lines = ["a,b,pet"] + [f"{i},{i},cat" for i in range(50)]
+    lines[20], lines[30] = '1,"2,cat', '1,2",cat'  # together: 1, a text of eleven lines, cat
+    rows, labels, _ = read(save(tmp_path, "x.csv", "\n".join(lines).encode()))
+    assert (len(labels), rows.skipped) == (48, 2)
+
+
+def test_fields_of_several_lines_are_read(tmp_path: Path) -> None:
+    text = 'a,pet\r\n1,"big\r\ncat"\r\n2,"say ""hi""\n\n"\n3,cat\n'
+    rows, labels, numbers = read(save(tmp_path, "x.csv", text.encode()))
+    assert labels == ["big\r\ncat", 'say "hi"', "cat"]
+    assert (numbers, rows.skipped) == ([2, 4, 7], 0)
+
+
+def test_many_stray_quotes_take_no_longer_than_their_lines(tmp_path: Path) -> None:
+    # Each of these lines closes a field, holds a quote inside another, and opens a third; each one looks ahead.
+    hostile = b"a,b\n" + b'",x","\n' * 30_000 + b"1,cat\n"
+    rows, labels, _ = read(save(tmp_path, "x.csv", hostile))
+    assert labels == ["cat"]
+    assert rows.skipped == 30_000
+
+
+LONG = "9" * 5000
+BAD = {
+    "a numeral of many digits": (f"1 {LONG}:1", f"1,{LONG},1"),
+    "many digits beside a wide index": (f"1 4:1 {LONG}:1", f"{LONG}.5e9,1,1"),
+    "NUL": ("1 1:\0001 2:2", "1,\0,1"),
+    "NUL as a blank": ("1\0001:1\0002:2\0004:4", "1\0,1,1"),
+    "NUL in a label": ("1\0 1:1", "1,1,1\0"),
+    "another control character": ("1 1:1\x1b[31m", "1,\x1b[31m,1"),
+    "a vast number": ("1 1:1e150", "1,-1e150,1"),
+    "a vast number of many digits": (f"1 1:{'9' * 120}", f"1,{'9' * 120},1"),
+    "a vast label": (f"{LONG} 1:1", f"1,1,{LONG}"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("kind", ["libsvm", "csv"])
+def test_lines_that_stopped_a_run_are_skipped(tmp_path: Path, case: str, kind: str) -> None:
+    good, head = ("1 1:1 2:2\n", "") if kind == "libsvm" else ("1,2,1\n", "a,b,y\n")
+    bad = BAD[case][kind == "csv"]
+    path = save(tmp_path, "rows", (head + good + bad + "\n" + good).encode())
+    rows, labels, _ = read(path, format=kind, n_features=2)
+    assert (labels, rows.skipped) == ([1, 1], 1)
+    assert len(rows.reports[0]) < 200
+    with pytest.raises(ValueError, match=r"line \d: ") as error:
+        list(stream(path, kind, n_features=2))
+    assert len(str(error.value)) < 400
+    assert survey(path, kind, bad_lines="skip").n_rows == 2
+
+
+def test_vast_numbers_of_parquet_are_bad_rows(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"a": [1.0, 1e150, 2.0], "y": ["a", "b", "a\0"]}), tmp_path / "x.parquet")
+    rows, labels, _ = read(tmp_path / "x.parquet")
+    assert (labels, rows.skipped) == (["a"], 2)
+
+
+def test_labels_that_differ_by_an_invisible_character_stay_two(tmp_path: Path) -> None:
+    rows, labels, _ = read(save(tmp_path, "x.csv", b"a,y\n1,x\n2,x\0\n3,z\n"))
+    assert (labels, rows.skipped) == (["x", "z"], 1)
+    assert "must not hold a NUL" in rows.reports[0]
+
+
+@pytest.mark.parametrize("kind", ["libsvm", "csv"])
+@pytest.mark.parametrize("at", ["start", "middle", "end"])
+def test_a_line_without_end_takes_little_memory(tmp_path: Path, kind: str, at: str) -> None:
+    good, head = (b"1 1:1\n", b"") if kind == "libsvm" else (b"2,1\n", b"a,y\n")
+    monster = (b"1 " if kind == "libsvm" else b"1,") + b"7" * 100_000_000
+    parts = {
+        "start": [monster + b"\n", good * 3],
+        "middle": [good, monster + b"\n", good * 2],
+        "end": [good * 3, monster],
+    }
+    path = tmp_path / "x.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for part in (head, *parts[at]):
+            file.write(part)
+    del monster, parts
+    tracemalloc.start()
+    try:
+        rows, labels, _ = read(path, format=kind, n_features=1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (labels, rows.skipped) == ([1, 1, 1], 1)
+    assert "characters" in rows.reports[0]
+    assert peak < 60e6
+    unlabelled = stream_unlabelled(path, kind, n_features=1, bad_lines="skip", target=None if kind == "libsvm" else "y")
+    assert sum(chunk.X.shape[0] for chunk in unlabelled) == 3
+
+
+def test_a_header_without_end_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path, "x.csv.gz", gzip.compress(b"a," * 50_000_000, 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="first line"):
+            stream(path)
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(ValueError, match=r"at most 1,048,576 columns"):
+        stream(save(tmp_path, "wide.csv", b"a," * 1_100_000 + b"y\n"))
+
+
+def test_few_rows_of_many_columns_come_in_small_chunks(tmp_path: Path) -> None:
+    width = 100_000
+    with open(tmp_path / "x.csv", "w") as file:
+        file.write(",".join(f"c{j}" for j in range(width)) + ",y\n")
+        for i in range(150):
+            file.write("0," * width + f"{i % 2}\n")
+    sizes = [len(chunk.y) for chunk in stream(tmp_path / "x.csv", chunk_size=1000)]
+    assert sum(sizes) == 150
+    assert max(sizes) <= 90
+
+
+def test_one_index_does_not_decide_how_much_memory_a_model_takes(tmp_path: Path) -> None:
+    path = save(tmp_path, "x.svm", b"1 1:1 3:1\n1 2147483647:1\n0 2:1\n")
+    with pytest.raises(ValueError, match=r"line 2: feature indices must be at most 1048576, got 2147483647. State the"):
+        list(stream(path))
+    rows, labels, _ = read(path)
+    assert (rows.n_features, labels, rows.skipped) == (3, [1, 0], 1)
+    assert survey(path, bad_lines="skip").n_features == 3
+    # Whoever says so can have more.
+    assert stream(path, n_features=2**31 - 1).n_features == 2**31 - 1
+
+
+def test_lines_that_end_as_on_an_old_macintosh_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="carriage return"):
+        stream(save(tmp_path, "x.csv", b"a,y\r1,0\r2,1\r"))
+
+
+def test_a_pipe_that_gives_byte_after_byte_is_recognised() -> None:
+    code = "from bayesvote.datasets import stream; print([c.y.tolist() for c in stream('-', n_features=2)])"
+    for content in (b"1 1:5 2:6\n0 2:7\n", gzip.compress(b"a,b,y\n1,2,1\n3,4,0\n")):
+        with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+            assert run.stdin is not None
+            for byte in content[:12]:
+                run.stdin.write(bytes([byte]))
+                run.stdin.flush()
+            out, _ = run.communicate(content[12:])
+        assert out.strip() == b"[[1, 0]]"
+
+
+def test_random_damage_never_stops_a_reading(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    tables = {
+        "csv": b"a,b,y\n" + b'1.5,2,"cat"\n-3,,dog\n"4",5e3,"a\nb"\n' * 20,
+        "libsvm": b"1 1:2 3:4.5\n-1 2:nan # why\n1 1:-1e-3\n" * 20,
+    }
+    special = [b'"', b"\0", b"\n", b"\r", b",", b":", b"\xff", b"9" * 400, b"\x1b", b"1e999", b"-", b"#", b";"]
+    for trial in range(300):
+        kind = ("csv", "libsvm")[trial % 2]
+        content = bytearray(tables[kind])
+        for _ in range(rng.integers(1, 6)):
+            at = int(rng.integers(8, len(content)))
+            content[at : at + int(rng.integers(0, 3))] = special[int(rng.integers(len(special)))]
+        path = save(tmp_path, "x", bytes(content))
+        rows, labels, numbers = read(path, format=kind, n_features=3 if kind == "libsvm" else None, chunk_size=11)
+        assert numbers == sorted(numbers)
+        assert all("\0" not in str(label) for label in labels)
+        # A line is read or counted: a field of two lines takes two.
+        lines = [line for line in bytes(content).split(b"\n")[kind == "csv" :] if line.strip() and line[:1] != b"#"]
+        assert len(lines) - 60 <= len(labels) + rows.skipped <= len(lines)
+        for chunk in stream(path, kind, bad_lines="skip", n_features=3 if kind == "libsvm" else None):
+            X = chunk.X if isinstance(chunk.X, np.ndarray) else chunk.X.toarray()
+            assert not np.any(np.abs(X) > 1e100)

@@ -1,0 +1,144 @@
+"""Dask as the engine: a real cluster of processes, whose workers are killed."""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesvote.distributed import Dask, Failure, Job, fit, predict
+from bayesvote.distributed.dask import check_address
+from bayesvote.persistence import dumps
+from distributing.rows import classifier, shards, write_csv
+
+da: Any = import_module("dask.array")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Dask]:
+    with Dask(workers=2) as found:
+        yield found
+
+
+def double(item: int, shared: Sequence[int]) -> int:
+    if item == 3:
+        raise LookupError("no three")
+    return 2 * item + sum(shared)
+
+
+def sleep(item: float, shared: Sequence[Any]) -> float:  # noqa: ARG001
+    time.sleep(item)
+    return item
+
+
+def end_the_process(item: int, shared: Sequence[Any]) -> int:  # noqa: ARG001
+    if item == 1:
+        os._exit(1)
+    return item
+
+
+def test_every_item_is_answered_and_errors_are_failures(engine: Dask) -> None:
+    found = dict(engine.map(double, range(30), [100, 1000]))
+    assert found == {k: 2 * k + 1100 if k != 3 else Failure("LookupError", "no three") for k in range(30)}
+    assert engine.link is not None
+    assert engine.link.startswith("http://127.0.0.1:")
+
+
+def test_two_workers_give_the_bits_of_the_loop(engine: Dask, tmp_path: Path) -> None:
+    parts = shards(6)
+    assert dumps(fit(parts, classifier(), engine=engine)) == dumps(fit(parts, classifier()))
+    files = write_csv(tmp_path, shards(5, n_classes=3))
+    job = Job(engine)
+    model = job.fit(files, classifier(weighter="gamma_rate"))
+    assert dumps(model) == dumps(fit(files, classifier(weighter="gamma_rate")))
+    assert 0 < job.error(model) < 0.5
+    Path(files[3]).write_text("a,b,c,d,pet\n1,2,3,4\n")
+    with pytest.raises(ValueError, match=r"03\.csv must come through .*must have 5 fields"):
+        fit(files, classifier(), engine=engine)
+
+
+def test_collections_are_shards_and_are_predicted_on_the_cluster(engine: Dask) -> None:
+    parts = shards(4)
+    X, y = (np.concatenate(some) for some in zip(*parts, strict=True))
+    rows = da.from_array(X, chunks=(240, 4))
+    model = fit((rows, da.from_array(y, chunks=240)), classifier(), engine=engine)
+    assert dumps(model) == dumps(fit(parts, classifier()))
+    client: Any = engine.client
+    np.testing.assert_array_equal(client.compute(predict(model, rows)).result(), model.predict(X))
+    with pytest.raises(ValueError, match="must not be persisted"):
+        fit((client.persist(rows), da.from_array(y, chunks=240)), classifier(), engine=engine)
+
+
+def test_a_running_scheduler_and_a_client_of_ones_own_are_used(engine: Dask) -> None:
+    client: Any = engine.client
+    with Dask(scheduler=client.scheduler.address) as other, other:
+        assert dict(other.map(double, [1, 2])) == {0: 2, 1: 4}
+    with Dask(client=client) as other:
+        assert dict(other.map(double, [1, 2])) == {0: 2, 1: 4}
+    assert dict(engine.map(double, [1])) == {0: 2}  # it is still open
+
+
+def test_after_the_time_limit_nothing_is_waited_for(engine: Dask) -> None:
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        list(engine.map(sleep, [0.0, 5.0, 5.0, 5.0], deadline=start + 1))
+    assert time.monotonic() - start < 10
+
+
+def test_work_that_ends_its_process_every_time_is_to_blame_and_no_other(engine: Dask) -> None:
+    client: Any = engine.client
+    client.cluster.scheduler.allowed_failures = 0
+    try:
+        found = dict(engine.map(end_the_process, range(6), [0]))
+    finally:
+        client.cluster.scheduler.allowed_failures = 5
+    assert found.pop(1).kind == "KilledWorker"
+    assert found == {0: 0, 2: 2, 3: 3, 4: 4, 5: 5}
+
+
+def test_ten_workers_are_killed_and_the_bits_are_right(engine: Dask) -> None:
+    parts, model = shards(12, 400), classifier(n_members=72)
+    expected, chance, kills = dumps(fit(parts, model)), random.Random(0), 0
+
+    def kill() -> None:
+        nonlocal kills
+        while kills < 10:
+            time.sleep(chance.uniform(0.1, 1.0))
+            pids = engine.worker_pids()
+            if pids:
+                os.kill(chance.choice(pids), 9)
+                kills += 1
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    while killer.is_alive():
+        assert dumps(fit(parts, model, engine=engine, time_limit=300)) == expected
+    assert kills == 10
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["tcp://10.0.0.1:8786", "node:8786", "ws://node:80", "tcp://0.0.0.0:8786", "tcp://127.0.0.1.evil.org:8786"],
+)
+def test_a_scheduler_that_others_could_reach_must_use_tls(address: str) -> None:
+    with pytest.raises(ValueError, match=r"must be on this machine or be reached by TLS.*insecure"):
+        Dask(scheduler=address)
+    assert Dask(scheduler=address, insecure=True).link is None
+
+
+@pytest.mark.parametrize("address", ["tls://node:8786", "tcp://127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786"])
+def test_tls_and_this_machine_are_safe(address: str) -> None:
+    check_address(address, insecure=False)
+
+
+def test_settings_that_exclude_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="must be given alone"):
+        Dask(2, scheduler="tls://node:8786")
+    with pytest.raises(ValueError, match="workers must be an integer"):
+        Dask(0)

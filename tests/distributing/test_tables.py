@@ -1,0 +1,131 @@
+"""Raw tables as shards: how their columns are encoded is gathered in a first pass, and put together."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesvote import load, save
+from bayesvote.distributed import fit, predict, weigh
+from bayesvote.persistence import dumps
+from bayesvote.tables import Columns, merged
+from distributing.rows import classifier
+
+pandas: Any = import_module("pandas")
+dd: Any = import_module("dask.dataframe")
+
+
+def tables(n_shards: int = 4, n_rows: int = 150, seed: int = 0) -> list[tuple[Any, Any]]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for k in range(n_shards):
+        island = rng.choice(["Dream", "Torgersen", f"Isle {k}"], n_rows)
+        mass = np.round(rng.normal(4000, 500, n_rows), 1)
+        y = np.where((island == "Dream") ^ (mass > 4000), "Adelie", "Gentoo")
+        when = pandas.Timestamp("2024-01-01") + pandas.to_timedelta(rng.integers(0, 300, n_rows), unit="D")
+        table = {
+            "island": [None if lost else name for lost, name in zip(rng.random(n_rows) < 0.05, island, strict=True)],
+            "mass": np.where(rng.random(n_rows) < 0.05, np.nan, mass),
+            "when": [str(day.date()) for day in when],
+            "tagged": rng.choice(["true", "false"], n_rows),
+        }
+        found.append((pandas.DataFrame(table), y))
+    return found
+
+
+def test_all_inputs_give_the_same_model(tmp_path: Path) -> None:
+    parts = tables()
+    model = fit(parts, classifier())
+    expected = dumps(model.model_)
+    X, y = pandas.concat([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+    assert np.mean(model.predict(X) == y) > 0.9
+    assert [about["kind"] for about in model.columns_.describe()] == ["category", "number", "date", "boolean"]
+    assert {"Isle 0", "Isle 3"} < set(model.columns_.describe()[0]["texts"])
+    for k, (X, y) in enumerate(parts):
+        X.assign(species=y).to_csv(tmp_path / f"{k}.csv", index=False)
+        X.assign(species=y).to_parquet(tmp_path / f"{k}.parquet")
+    assert dumps(fit(f"{tmp_path}/*.csv", classifier()).model_) == expected
+    assert dumps(fit(f"{tmp_path}/*.parquet", classifier()).model_) == expected
+    frame = dd.read_parquet(f"{tmp_path}/*.parquet")
+    again = fit(frame, classifier(), target="species")
+    assert dumps(again.model_) == expected
+    np.testing.assert_array_equal(
+        predict(again, frame).compute(scheduler="synchronous"), model.predict(pandas.concat([X for X, _ in parts]))
+    )
+
+
+def test_the_model_saves_goes_on_learning_and_meets_new_texts(tmp_path: Path) -> None:
+    model, more = fit(tables(), classifier()), tables(2, seed=5)
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    X, y = more[0][0].assign(island="Biscoe"), more[0][1]
+    for one in (model, again):
+        one.partial_fit(X, y)
+        weigh(more, one)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert "Biscoe" in model.columns_.describe()[0]["texts"]
+    assert model.model_.about()["rows_learned"] == 4 * 150 + 150 + 300
+
+
+def test_columns_can_be_stated_and_must_be_of_one_kind(tmp_path: Path) -> None:
+    parts = tables()
+    X, y = parts[2]
+    parts[2] = (X.assign(mass="heavy"), y)
+    with pytest.raises(
+        ValueError, match=r"shard 2 must come through .*'mass' must be of the kind 'number'.*'category'"
+    ):
+        fit(parts, classifier())
+    with pytest.warns(UserWarning, match="1 shards were skipped"):
+        assert fit(parts, classifier(), bad_shards="skip").effective_samples_[0] == pytest.approx(450)
+    model = fit(parts, classifier(columns={"mass": "category", "when": "drop"}))
+    kinds = {about["name"]: about["kind"] for about in model.columns_.describe()}
+    for k, (X, y) in enumerate(parts):
+        X.assign(species=y).to_csv(tmp_path / f"{k}.csv", index=False)
+    other = fit(f"{tmp_path}/*.csv", classifier(columns={"mass": "category", "when": "drop"}))
+    found = {about["name"]: about["kind"] for about in other.columns_.describe()}
+    assert found | {"tagged": "boolean"} == kinds  # files are read with truth values as numbers
+    assert kinds == {"island": "category", "mass": "category", "when": "drop", "tagged": "boolean"}
+    assert len(other.predict(parts[0][0])) == 150
+
+
+def test_shards_of_numbers_only_fit_those_with_texts() -> None:
+    parts = tables()
+    numbers = [(X[["mass"]].assign(code=k % 3), y) for k, (X, y) in enumerate(parts)]
+    plain = fit(numbers, classifier())
+    assert not hasattr(plain, "columns_")
+    parts[1] = (parts[1][0].assign(island=None), parts[1][1])  # nothing is known of the island here
+    parts[3] = (parts[3][0][:0], parts[3][1][:0])
+    assert fit(parts, classifier()).columns_.describe()[0]["kind"] == "category"
+
+
+cell = st.sampled_from(["a", "b", "c", "d", None, 1.5, 2.0, "2024-05-01", "2024-06-02T10:00"])
+
+
+@given(st.lists(st.lists(st.tuples(cell, st.sampled_from(["u", "v", "w", "x"])), min_size=1, max_size=8), min_size=1))
+def test_merged_columns_know_what_one_stream_would_have_told(parts: list[list[tuple[Any, str]]]) -> None:
+    stated, few = {"x": "category", "when": "date"}, {"max_texts": 2, "n_buckets": 3}
+    days = {"u": "2024-05-01", "v": "2024-05-01T10:00", "w": "2024-07-03", "x": None}
+
+    def table(rows: list[tuple[Any, str]]) -> dict[str, list[Any]]:
+        return {"x": [str(x) if x is not None else None for x, _ in rows], "when": [days[d] for _, d in rows]}
+
+    each = []
+    for rows in parts:
+        each.append(Columns(stated, **few).start(table(rows)))
+        list(each[-1].advance(table(rows)))
+    together = [row for rows in parts for row in rows]
+    stream = Columns(stated, **few).start(table(together))
+    list(stream.advance(table(together)))
+    found = merged(each)
+    a, b = (
+        dict(zip(one.feature_names(), one.encode(table(together)).todense().T, strict=False))  # some are for later
+        for one in (found, stream)
+    )
+    # A part may have hashed a text that another had met before.
+    assert set(b) <= set(a) <= set(b) | {f"x has hash {k}" for k in range(3)}
+    for name, values in b.items():
+        np.testing.assert_allclose(a[name], values, rtol=1e-12, err_msg=name)

@@ -1,0 +1,107 @@
+"""Raw tables while a classifier learns them, and when learning fails: model, calibration, class counts and columns."""
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesvote import BayesianEnsembleClassifier, Ensemble
+from bayesvote._checks import Array
+from bayesvote.persistence import dumps
+
+rng = np.random.default_rng(3)
+N = 2600
+NUMBERS = rng.normal(size=N)
+TEXTS = [f"t{k}" for k in (np.arange(N) // 45)]  # new ones all the time, so that the model is widened again and again
+LATE = [None] * 700 + ["1.5" if k % 3 else "2" for k in range(N - 700)]  # of a kind that is not known before row 700
+y = (NUMBERS + rng.normal(size=N) > 1).astype(np.intp)
+
+
+def table(first: int, last: int) -> dict[str, Any]:
+    return {"x": NUMBERS[first:last], "text": TEXTS[first:last], "late": LATE[first:last]}
+
+
+def fresh() -> BayesianEnsembleClassifier:
+    return BayesianEnsembleClassifier(
+        "perceptron", 5, weighter="gamma_rate", class_weight="balanced", calibrated=True, random_state=0
+    )
+
+
+def learned(*ends: int) -> BayesianEnsembleClassifier:
+    model = fresh()
+    for first, last in zip((0, *ends), ends, strict=False):
+        model.partial_fit(table(first, last), y[first:last], classes=[0, 1])
+    return model
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3, 5, 7])
+def test_a_failure_leaves_a_whole_number_of_rows(monkeypatch: pytest.MonkeyPatch, fails_at: int) -> None:
+    model = learned(10)
+    true, calls = Ensemble.step, 0
+
+    def step(*args: Any) -> Array:
+        nonlocal calls
+        calls += 1
+        if calls == fails_at:
+            raise MemoryError
+        return true(*args)
+
+    monkeypatch.setattr(Ensemble, "step", step)
+    monkeypatch.setattr(Ensemble, "pipeline", lambda self, chunks: (self.step(*chunk) for chunk in chunks))
+    with pytest.raises(MemoryError) as caught:
+        model.partial_fit(table(10, N), y[10:])
+    monkeypatch.undo()
+    n: int = caught.value.rows_learned  # type: ignore[attr-defined]
+    assert (n == 0) == (fails_at == 1)
+    assert n < N - 10
+    assert dumps(model) == dumps(learned(10 + n) if n else learned(10))
+    model.partial_fit(table(10 + n, N), y[10 + n :])
+    assert dumps(model) == dumps(learned(N))
+
+
+def test_a_warning_that_is_raised_loses_nothing() -> None:
+    names = [f"n{k % 80}" for k in range(2000)]
+    labels = np.arange(2000) % 2
+    quiet, strict = fresh(), fresh()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        quiet.partial_fit({"name": names}, labels, classes=[0, 1])
+    strict.partial_fit({"name": names[:10]}, labels[:10], classes=[0, 1])
+    with pytest.raises(UserWarning, match="different texts") as caught:
+        strict.partial_fit({"name": names[10:]}, labels[10:])
+    n: int = 10 + caught.value.rows_learned  # type: ignore[attr-defined]
+    strict.partial_fit({"name": names[n:]}, labels[n:])
+    assert dumps(strict) == dumps(quiet)
+
+
+def test_readers_see_columns_and_model_of_one_moment() -> None:
+    step = 100
+    twin, states = fresh(), []
+    for first in range(0, N, step):
+        twin.partial_fit(table(first, first + step), y[first : first + step], classes=[0, 1])
+        states.append((twin.predict_proba(table(0, 30)).tobytes(), twin.class_counts_.tobytes()))
+    model = learned(step)
+    seen, errors, done = list[bytes](), list[BaseException](), threading.Event()
+    acts: list[Callable[[], object]] = [lambda: model.explain(table(0, 3)), lambda: dumps(model)]
+
+    def look() -> None:
+        try:
+            while not done.is_set():
+                seen.append(model.predict_proba(table(0, 30)).tobytes())
+                acts[len(seen) % 2]()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for first in range(step, N, step):
+        model.partial_fit(table(first, first + step), y[first : first + step])
+    done.set()
+    thread.join()
+    assert not errors
+    assert seen
+    assert set(seen) <= {answer for answer, _ in states}
+    assert (model.predict_proba(table(0, 30)).tobytes(), model.class_counts_.tobytes()) == states[-1]

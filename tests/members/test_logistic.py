@@ -1,0 +1,92 @@
+"""Bayesian logistic regressions beside a plain computation: scipy finds each mode, matrices are inverted whole."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from bayesvote import LogisticBank
+from bayesvote._checks import Array, Labels
+
+
+def laplace(X: Array, y: Labels, w: Array, precision: float) -> Array:
+    """Half the moderated log-odds of each row before it is learned."""
+    X = np.column_stack((np.ones(len(X)), np.nan_to_num(X)))
+    mean, inverse = np.zeros(X.shape[1]), precision * np.eye(X.shape[1])
+    out = []
+    for x, sign, weight in zip(X, 2 * y - 1, w, strict=True):
+        out.append(x @ mean / np.sqrt(1 + np.pi / 8 * (x @ np.linalg.solve(inverse, x))) / 2)
+        if weight == 0:
+            continue
+
+        mean = mode(mean, inverse, sign * x, weight)
+        p = expit(x @ mean)
+        inverse = inverse + weight * p * (1 - p) * np.outer(x, x)
+    return np.array(out)
+
+
+def mode(mean: Array, inverse: Array, x: Array, weight: float) -> Array:
+    """Where a Gaussian times the likelihood of a row is largest; x is taken with the sign of the label."""
+
+    def loss(v: Array) -> float:
+        return float((v - mean) @ inverse @ (v - mean) / 2 + weight * np.logaddexp(0.0, -(x @ v)))
+
+    def slope(v: Array) -> Array:
+        return np.asarray(inverse @ (v - mean) - weight * expit(-(x @ v)) * x)
+
+    def curvature(v: Array) -> Array:
+        return np.asarray(inverse + weight * expit(x @ v) * expit(-(x @ v)) * np.outer(x, x))
+
+    found: Any = minimize(loss, mean, jac=slope, hess=curvature, method="trust-exact", options={"gtol": 1e-12})
+    return np.asarray(found.x)
+
+
+def rows(n: int = 60, d: int = 3) -> tuple[Array, Labels, Array]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, d))
+    y = (X @ np.arange(1, d + 1) + rng.normal(size=n) > 0).astype(np.intp)
+    X[rng.random((n, d)) < 0.05] = np.nan
+    return X, y, rng.choice([0.0, 0.5, 1.0, 3.0], size=n)
+
+
+@pytest.mark.parametrize("precision", [0.1, 5.0])
+def test_scores_are_those_of_the_posterior(precision: float) -> None:
+    X, y, w = rows()
+    bank = LogisticBank(1, precision=precision).start(3)
+    np.testing.assert_allclose(bank.scores_then_learn(X, y, w)[:, 0], laplace(X, y, w, precision), atol=1e-6)
+
+
+def test_classes_are_each_learned_against_the_rest() -> None:
+    X, _, w = rows()
+    y = np.random.default_rng(0).integers(3, size=len(w))
+    got = LogisticBank(1, precision=1.0).start(3, 3).scores_then_learn(X, y, w)[:, 0]
+    for k in range(3):
+        expected = 0.5 * np.log(expit(2 * laplace(X, (y == k).astype(np.intp), w, 1.0)))
+        np.testing.assert_allclose(got[:, k], expected, atol=1e-6)
+
+
+def test_members_differ_by_their_precision_and_see_random_features() -> None:
+    state = LogisticBank(4, precision=(1.0, 4.0), max_features=2).start(9, rng=0).state
+    assert state is not None
+    assert [covariance[0, 0, 0] for covariance in state.covariances] == [1.0, 0.25, 1.0, 0.25]
+    assert state.features.shape == (4, 2)
+    assert len({tuple(seen) for seen in state.features.tolist()}) > 1
+
+
+def test_large_weights_and_values_stay_finite() -> None:
+    X, y, w = rows()
+    bank = LogisticBank(2).start(3)
+    scores = bank.scores_then_learn(X * 1e50, y, w * 3e8)
+    assert np.all(np.isfinite(scores))
+    assert np.all(np.isfinite(bank.scores(X)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"precision": 0.0}, "precision"), ({"precision": ()}, "at least one"), ({"max_features": 0}, "max_features")],
+)
+def test_wrong_parameters_are_told(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LogisticBank(**options)

@@ -1,0 +1,259 @@
+"""Learning: what is learned, once, in which order, and how errors are counted."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesvote import BayesianEnsembleClassifier, load
+from bayesvote._input import as_rows
+from bayesvote.persistence import dumps
+from service.conftest import wait_until
+from service.helpers import Api, objects, output, rows_of, said
+
+
+def classifier() -> BayesianEnsembleClassifier:
+    model = BayesianEnsembleClassifier("perceptron", 10, random_state=0).start(3, np.array(["no", "yes"]))
+    model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+    return model
+
+
+def test_rows_are_learned_in_order_bit_for_bit(api: Api) -> None:
+    X, y = rows_of(300)
+    for part in (slice(0, 1), slice(1, 120), slice(120, 300)):
+        answer = api.post("learn", rows=objects(X[part]), labels=said(y[part]))
+        assert answer["learned"] == part.stop - part.start
+        assert answer["repeated"] == 0
+    model = classifier()
+    made = model.probabilities(*model.advance(as_rows("test", X), y, np.ones(300)))
+    wrong = (made.argmax(axis=1) != y).sum()
+    assert dumps(model) == api.state()[0]
+    tally = api.learner.models["m"].figures.tally
+    assert (tally.rows, tally.mistakes) == (300, wrong)
+
+
+def test_a_late_label_counts_with_the_prediction_as_it_was_made(api: Api) -> None:
+    X, y = rows_of(400)
+    ids = [f"row {k}" for k in range(100)]
+    before = output(api.post("infer", rows=objects(X[:100]), ids=ids), "probability")
+    api.post("learn", rows=objects(X[100:]), labels=said(y[100:]))  # the model is a better one by now
+    after = output(api.post("infer", rows=objects(X[:100])), "probability")
+    assert (after.argmax(axis=1) != before.argmax(axis=1)).any()
+    mistakes = api.learner.models["m"].figures.tally.mistakes
+    order = np.random.default_rng(0).permutation(100)
+    found = 0
+    for part in np.array_split(order, 7):
+        found += api.post("label", ids=[ids[k] for k in part], labels=said(y[part]))["mistakes"]
+    assert found == (before.argmax(axis=1) != y[:100]).sum()
+    assert api.learner.models["m"].figures.tally.mistakes == mistakes + found
+    model = classifier()
+    for learned in (np.arange(100, 400), order):
+        model.advance(as_rows("test", X[learned]), y[learned], np.ones(len(learned)))
+    assert dumps(model) == api.state()[0]
+
+
+def test_repeating_is_harmless_and_contradicting_is_refused(api: Api) -> None:
+    X, y = rows_of(3)
+    rows, ids, labels = objects(X), ["u", "v", "w"], said(y)
+    first = api.post("infer", rows=rows, ids=ids)
+    assert api.post("infer", rows=rows, ids=ids) == first
+    assert "another row" in api.refused("infer", 409, rows=rows[::-1], ids=ids)
+    assert "no row 'z'" in api.refused("label", 404, ids=["u", "z"], labels=labels[:2])
+    assert api.post("label", ids=["u"], labels=labels[:1])["learned"] == 1
+    state = api.state()
+    assert api.post("label", ids=["u"], labels=labels[:1]) == {
+        "model_name": "m",
+        "learned": 0,
+        "repeated": 1,
+        "mistakes": 0,
+    }
+    assert api.state() == state
+    other = "no" if labels[0] == "yes" else "yes"
+    assert f"not {other!r}" in api.refused("label", 409, ids=["v", "u"], labels=[labels[1], other])
+    assert "learned already" in api.refused("infer", 409, rows=rows[:1], ids=["u"])
+    answer = api.post("label", ids=["u", "v"], labels=labels[:2])
+    assert (answer["learned"], answer["repeated"]) == (1, 1)
+    assert "waits for its label" in api.refused("learn", 409, rows=rows[2:], labels=labels[2:], ids=["w"])
+    assert api.post("learn", rows=rows[:1], labels=labels[:1], ids=["new"])["learned"] == 1
+    assert api.post("learn", rows=rows[:2], labels=labels[:2], ids=["new", "newer"])["repeated"] == 1
+    assert "was learned with" in api.refused("learn", 409, rows=rows[:1], labels=[other], ids=["new"])
+    assert "must be one of 'no', 'yes'" in api.refused("learn", 400, rows=rows[:1], labels=["maybe"])
+    assert "one per row" in api.refused("learn", 400, rows=rows, labels=labels[:2])
+
+
+def test_many_at_once_are_each_learned_once(api: Api) -> None:
+    X, y = rows_of(240)
+    failed: list[Exception] = []
+
+    def work(first: int) -> None:
+        try:
+            for k in range(first, 240, 8):
+                api.post("infer", rows=objects(X[k : k + 1]), ids=[str(k)], outputs=[{"name": "label"}])
+                for _ in range(2):
+                    api.post("label", ids=[str(k)], labels=said(y[k : k + 1]))
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    served = api.learner.models["m"]
+    assert (served.rows, served.pending, served.figures.tally.rows) == (240, 0, 240)
+    entries = list(api.learner.folder.journal.entries(served.number))
+    assert sum(entry.n for entry in entries) == 240
+
+
+def test_rows_that_wait_too_long_or_are_too_many_are_dropped_and_counted(serve: Callable[..., Api]) -> None:
+    api = serve(pending=5)
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron")
+    X, y = rows_of(8)
+    for k in range(8):
+        api.post("infer", rows=objects(X[k : k + 1]), ids=[str(k)], outputs=[{"name": "label"}])
+    served = api.learner.models["m"]
+    assert (served.pending, served.crowded, served.expired) == (5, 3, 0)
+    assert "dropped" in api.refused("label", 404, ids=["2"], labels=["no"])
+    assert api.post("label", ids=["3"], labels=said(y[3:4]))["learned"] == 1
+    api.stop()
+    again = serve(pending_seconds=0.0)
+    served = again.learner.models["m"]
+    assert (served.pending, served.crowded) == (4, 3)
+    wait_until(lambda: served.expired == 4)
+    assert served.pending == 0
+    text = again.request("GET", "/metrics").text
+    assert 'bayesvote_expired_total{model="m"} 4.0' in text
+    assert 'bayesvote_crowded_total{model="m"} 3.0' in text
+
+
+def test_a_clock_that_is_set_back_drops_nothing(
+    api: Api, serve: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = rows_of(2)
+    api.post("infer", rows=objects(X[:1]), ids=["before"])
+    monkeypatch.setattr("bayesvote.service.learner.time.time", lambda: 1000.0)
+    api.post("infer", rows=objects(X[1:]), ids=["after"])
+    api.stop()
+    again = serve(pending_seconds=3600.0)
+    again.learner._tidy()
+    assert again.post("label", ids=["before", "after"], labels=said(y))["learned"] == 2
+
+
+def test_rows_of_several_kinds(serve: Callable[..., Api]) -> None:
+    kinds = {"age": "number", "city": "category", "vip": "boolean", "since": "date"}
+    api = serve(every=50)
+    facts = api.put("m", columns=kinds, classes=["no", "yes"], n_members=20)
+    assert facts["columns"] == kinds
+    assert [each["datatype"] for each in facts["inputs"]] == [
+        "FP64",
+        "BYTES",
+        "BOOL",
+        "BYTES",
+        "BYTES",
+    ]
+    rng = np.random.default_rng(0)
+    rows: list[dict[str, Any]] = [
+        {
+            "age": None if rng.random() < 0.1 else float(rng.integers(18, 80)),
+            "city": ["Bonn", "Köln", None, "<b>"][rng.integers(4)],
+            "vip": [True, False, None][rng.integers(3)],
+            "since": ["2020-01-01", "2026-03-04T05:06", None][rng.integers(3)],
+        }
+        for _ in range(120)
+    ]
+    labels = ["yes" if row["city"] == "Bonn" or row["vip"] else "no" for row in rows]
+    api.post("infer", rows=rows[:40], ids=[str(k) for k in range(40)])
+    for first in range(40, 120, 20):
+        api.post("learn", rows=rows[first : first + 20], labels=labels[first : first + 20])
+    api.post("label", ids=[str(k) for k in range(40)], labels=labels[:40])
+    model = BayesianEnsembleClassifier(n_members=20, columns=kinds, random_state=0)
+    ordered = rows[40:] + rows[:40]
+    table = {name: [row[name] for row in ordered] for name in kinds}
+    model.partial_fit(table, labels[40:] + labels[:40], classes=["no", "yes"])
+    assert dumps(model) == api.state()[0]
+    wrong = {"age": "41", "city": 5.0, "vip": 1.0, "since": "soon"}
+    for name in ("age", "vip", "since"):
+        assert name in api.refused("learn", 400, rows=[rows[0] | {name: wrong[name]}], labels=["no"])
+    tensors = [
+        {"name": "age", "shape": [1], "datatype": "FP32", "data": [41]},
+        {"name": "city", "shape": [1, 1], "datatype": "BYTES", "data": ["Bonn"]},
+        {"name": "vip", "shape": [1], "datatype": "BOOL", "data": [None]},
+        {"name": "since", "shape": [1], "datatype": "BYTES", "data": ["2020-01-01"]},
+    ]
+    by_rows = api.post("infer", rows=[{"age": 41, "city": "Bonn", "vip": None, "since": "2020-01-01"}])
+    assert api.post("infer", inputs=tensors) == by_rows
+    state = api.state()
+    api.stop()
+    assert serve().state()[:2] == state[:2]
+
+
+def test_more_rows_than_the_weights_take_are_refused_before_the_journal(serve: Callable[..., Api]) -> None:
+    api = serve()
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", weighter="sag(horizon=10)")
+    X, y = rows_of(12)
+    api.post("learn", rows=objects(X[:8]), labels=said(y[:8]))
+    assert "horizon" in api.refused("learn", 409, rows=objects(X[:3]), labels=said(y[:3]))
+    api.post("learn", rows=objects(X[:2]), labels=said(y[:2]))
+    api.stop()
+    assert serve().learner.models["m"].rows == 10
+
+
+def test_models_are_made_once_and_retired(api: Api, serve: Callable[..., Api]) -> None:
+    body = {"columns": ["a", "b", "c"], "classes": ["no", "yes"], "members": "perceptron", "n_members": 10}
+    assert api.request("PUT", "/v2/models/m", body).status_code == 200  # the same again
+    answer = api.request("PUT", "/v2/models/m", body | {"seed": 1})
+    assert answer.status_code == 409
+    assert "DELETE it first" in answer.json()["error"]
+    X, y = rows_of(20)
+    api.post("learn", rows=objects(X), labels=said(y))
+    state = api.state()[0]
+    assert api.request("DELETE", "/v2/models/m").status_code == 204
+    assert api.request("DELETE", "/v2/models/m").status_code == 404
+    assert api.request("POST", "/v2/models/m/infer", {"rows": objects(X)}).status_code == 404
+    assert dumps(load(api.folder / "retired" / "m.1.safetensors")) == state
+    api.put("m", **body | {"seed": 1})
+    assert api.learner.models["m"].rows == 0
+    api.stop()
+    assert serve().learner.models["m"].rows == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"columns": []}, "columns must be from 1"),
+        ({"columns": 0}, "columns must be from 1"),
+        ({"columns": 10**9}, "columns must be from 1"),
+        ({"columns": ["a", "a"]}, "differ"),
+        ({"columns": ["a", "X"]}, "'X'"),
+        ({"columns": {"a": "colour"}}, "'colour'"),
+        ({"classes": [0]}, "length"),
+        ({"classes": [0, 0]}, "different labels"),
+        ({"classes": [0, "1"]}, "different labels"),
+        ({"classes": ["", "1"]}, "characters"),
+        ({"classes": list(range(201))}, "at most 200"),
+        ({"members": "perceptrons"}, "Did you mean 'perceptron'"),
+        ({"members": "fern(depth=40)"}, ""),
+        ({"members": "fern(depth=(((((((1)))))))"}, "name with parameters"),
+        ({"members": "__import__('os')"}, "must be one of"),
+        ({"n_members": 10**6}, "n_members must be at most"),
+        ({"weighter": "none"}, "weighter must be one of"),
+        ({"loss": "other"}, "must be one of"),
+        ({"forgetting": 2.0}, "(0, 1]"),
+        ({"model": "forest"}, "bayesian"),
+        ({"model": "osboost", "weighter": "voting"}, "has none"),
+        ({"seed": -1}, ">= 0"),
+        ({"more": 1}, "unknown field"),
+    ],
+)
+def test_models_that_are_refused(serve: Callable[..., Api], change: dict[str, Any], word: str) -> None:
+    api = serve()
+    body = {"columns": 3, "classes": [0, 1]} | change
+    answer = api.request("PUT", "/v2/models/m", body)
+    assert answer.status_code == 400
+    assert word in answer.json()["error"]
+    assert api.learner.models == {}
+    assert api.learner.folder.journal.models() == []
+    assert api.request("PUT", "/v2/models/.hidden", {"columns": 3, "classes": [0, 1]}).status_code == 400

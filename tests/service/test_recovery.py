@@ -1,0 +1,236 @@
+"""Nothing that was acknowledged is lost: crashes, spoilt files, full disks; and clear errors where nothing helps."""
+
+import multiprocessing
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bayesvote import service
+from bayesvote.persistence import dumps
+from bayesvote.service.folder import Folder
+from bayesvote.service.journal import Journal
+from service.conftest import wait_until
+from service.helpers import Api, objects, rows_of, said
+from service_kills import trial
+
+
+def taught(serve: Callable[..., Api], n: int = 250, every: int = 100, **options: object) -> Api:
+    """A service whose model has learned rows, one request each for the last ones, with two rows that wait."""
+    api = serve(every=every, **options)
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
+    X, y = rows_of(n)
+    api.post("infer", rows=objects(X[:4]), ids=["0", "1", "2", "3"])
+    for first in range(4, n, 41):
+        api.post("learn", rows=objects(X[first : first + 41]), labels=said(y[first : first + 41]))
+    api.post("label", ids=["0", "1"], labels=said(y[:2]))
+    return api
+
+
+def crashed(api: Api, tmp_path: Path) -> Path:
+    """The folder as a crash would leave it now."""
+    target = tmp_path / "crashed"
+    shutil.copytree(api.folder, target)
+    return target
+
+
+def test_after_a_crash_everything_is_there_bit_for_bit(serve: Callable[..., Api], tmp_path: Path) -> None:
+    api = taught(serve)
+    wait_until(lambda: api.learner.models["m"].saved > 0)
+    again = serve(crashed(api, tmp_path))
+    assert again.learner.models["m"].saved < again.learner.models["m"].rows == 248
+    assert again.state() == api.state()
+    _X, y = rows_of(4)
+    assert again.post("label", ids=["2", "3"], labels=said(y[2:]))["learned"] == 2
+    assert again.post("label", ids=["0"], labels=said(y[:1]))["repeated"] == 1
+    report = service.check(again.folder)
+    assert report.bad == []
+    assert any("bit for bit" in line for line in report.good)
+
+
+def test_a_shutdown_takes_a_snapshot(serve: Callable[..., Api]) -> None:
+    api = taught(serve, every=10_000)
+    state = api.state()
+    api.stop()
+    folder = Folder(api.folder)
+    assert folder.journal.snapshots(1)[0].rows == 248
+    folder.close()
+    assert serve().state() == state
+
+
+@pytest.mark.parametrize("place", [30, -5])
+def test_a_flipped_snapshot_falls_back_to_the_one_before(serve: Callable[..., Api], place: int) -> None:
+    api = taught(serve)
+    state = api.state()
+    api.stop()
+    latest = sorted(api.folder.glob("snapshots/*"))[-1]
+    data = bytearray(latest.read_bytes())
+    data[place] ^= 1
+    latest.write_bytes(data)
+    report = service.check(api.folder)
+    assert len(report.bad) == 1
+    assert latest.name in report.bad[0]
+    assert serve().state() == state
+
+
+def test_without_any_snapshot_the_error_names_the_files(serve: Callable[..., Api]) -> None:
+    api = taught(serve)
+    api.stop()
+    for file in api.folder.glob("snapshots/*"):
+        file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"the model m must have a snapshot .* that can be loaded.*checksum"):
+        serve()
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        (
+            "DELETE FROM journal WHERE first = (SELECT max(first) FROM journal WHERE first < 200)",
+            "go on whole after row",
+        ),
+        ("UPDATE journal SET codes = rows WHERE first = (SELECT max(first) FROM journal)", "altered"),
+    ],
+)
+def test_a_journal_with_a_hole_is_refused(serve: Callable[..., Api], tmp_path: Path, sql: str, word: str) -> None:
+    folder = crashed(taught(serve, every=10_000), tmp_path)
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        db.execute(sql)
+    db.close()
+    with pytest.raises(ValueError, match=word):
+        serve(folder)
+    assert word in " ".join(service.check(folder).bad)
+
+
+def test_a_journal_that_was_cut_is_refused(serve: Callable[..., Api], tmp_path: Path) -> None:
+    folder = crashed(taught(serve), tmp_path)
+    wal = folder / "journal.sqlite-wal"
+    os.truncate(wal, wal.stat().st_size // 2)
+    with pytest.raises(ValueError, match=r"must hold the .* transactions that were acknowledged, got .* cut off"):
+        serve(folder)
+    assert "acknowledged" in service.check(folder).bad[0]
+    (folder / "acknowledged").unlink()  # as the error says
+    assert serve(folder).learner.models["m"].rows < 248
+
+
+def test_a_database_that_was_cut_is_refused(serve: Callable[..., Api]) -> None:
+    api = taught(serve, n=2000)
+    api.stop()
+    path = api.folder / "journal.sqlite"
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(sqlite3.DatabaseError):
+        serve()
+    with pytest.raises(ValueError, match="must hold a journal that SQLite can use"):
+        service.serve(service.Options(api.folder, port=0))
+    assert service.check(api.folder).bad
+
+
+def test_another_file_is_not_taken_for_a_journal(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "journal.sqlite") as db:
+        db.execute("CREATE TABLE other(x)")
+    db.close()
+    with pytest.raises(ValueError, match="something else"):
+        Journal(tmp_path)
+
+
+def _try_to_open(folder: Path, said: "multiprocessing.Queue[str]") -> None:
+    try:
+        Folder(folder)
+    except ValueError as error:
+        said.put(str(error))
+
+
+def test_one_process_per_folder(api: Api) -> None:
+    context = multiprocessing.get_context("forkserver")
+    said_: multiprocessing.Queue[str] = context.Queue()
+    process = context.Process(target=_try_to_open, args=(api.folder, said_))
+    process.start()
+    reason = said_.get(timeout=60)
+    process.join()
+    assert f"must be served by one process, got another one, process {os.getpid()}" in reason
+
+
+def test_a_full_disk_refuses_and_loses_nothing(serve: Callable[..., Api]) -> None:
+    api = taught(serve)
+    X, y = rows_of(2000, seed=3)
+    db = api.learner.folder.journal._db
+    db.execute(f"PRAGMA max_page_count={db.execute('PRAGMA page_count').fetchone()[0] + 2}")
+    reason = api.refused("learn", 507, rows=objects(X), labels=said(y))
+    assert "full" in reason
+    assert "Nothing was changed" in reason
+    assert api.post("infer", rows=objects(X[:3]))["outputs"]  # predictions go on
+    assert "disk_errors_total 1.0" in api.request("GET", "/metrics").text
+    db.execute("PRAGMA max_page_count=1000000")
+    assert api.post("learn", rows=objects(X), labels=said(y))["learned"] == 2000
+    assert api.learner.counters.trouble == ""
+    state = api.state()
+    api.stop()
+    assert serve().state() == state
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(ValueError, match="must be one that can be written to, got Permission denied"):
+        Folder(tmp_path / "folder")
+    tmp_path.chmod(0o700)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="must be one that can be written to"):
+        Folder(tmp_path / "file")
+
+
+def test_pruning_keeps_what_two_snapshots_need(serve: Callable[..., Api]) -> None:
+    api = taught(serve, n=900, prune=True)
+    journal = api.learner.folder.journal
+    wait_until(lambda: (journal.oldest_row(1) or 0) >= journal.snapshots(1)[-1].rows > 0)
+    assert len(journal.snapshots(1)) == len(list(api.folder.glob("snapshots/*"))) == 2
+    state = api.state()
+    api.stop()
+    assert sorted(api.folder.glob("snapshots/*"))[-1].exists()
+    latest = sorted(api.folder.glob("snapshots/*"))[-1]
+    latest.unlink()
+    assert serve().state() == state
+
+
+def test_a_copy_while_it_is_served(serve: Callable[..., Api], tmp_path: Path) -> None:
+    api = taught(serve)
+    service.copy(api.folder, tmp_path / "copy")
+    assert serve(tmp_path / "copy").state() == api.state()
+    with pytest.raises(ValueError, match="must be empty"):
+        service.copy(api.folder, tmp_path / "copy")
+
+
+def test_a_model_that_fails_to_learn_goes_on_after_a_restart(
+    serve: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = taught(serve)
+    X, y = rows_of(5, seed=9)
+    served = api.learner.models["m"]
+    with monkeypatch.context() as patch:
+        patch.setattr(served.columns, "learn", lambda *_: 1 / 0)
+        assert api.request("POST", "/v2/models/m/learn", {"rows": objects(X), "labels": said(y)}).status_code == 500
+    assert "Restart" in api.request("POST", "/v2/models/m/infer", {"rows": objects(X)}).json()["error"]
+    api.stop()
+    again = serve()
+    assert again.learner.models["m"].rows == 253
+    assert again.post("infer", rows=objects(X))["outputs"]
+
+
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    found = trial(tmp_path / "folder", kills=20, longest=0.1)
+    assert found.journalled >= found.acknowledged > 20
+
+
+def test_the_first_snapshot_is_the_start(serve: Callable[..., Api]) -> None:
+    api = taught(serve)
+    first = api.learner.folder.journal.snapshots(1)[-1]
+    assert first.rows == 0
+    twin = serve(api.folder.parent / "other")
+    twin.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
+    assert (api.folder / "snapshots" / first.file).read_bytes() == dumps(twin.learner.models["m"].estimator)

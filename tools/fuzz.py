@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+"""Hostile input by the thousand, at every door: model files, rows and labels, readers of text.
+
+``python tools/fuzz.py [--cases N] [--seed S] [--target files|rows|readers]`` draws cases that are nearly sound, spoilt
+in one or two places, and checks what is promised: an error in words or a result that behaves; no crash, no hang, no
+lost state, no memory beyond a bound. ``--atheris SECONDS`` lets atheris, where it is installed, look for raw bytes that
+break the readers of models and of text.
+"""
+
+import argparse
+import faulthandler
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesvote import (
+    BayesianEnsembleClassifier,
+    Ensemble,
+    FernBank,
+    Frozen,
+    GammaRate,
+    GammaShape,
+    GammaShapeRate,
+    JointGaussian,
+    JointLogistic,
+    LinearBank,
+    NaiveBayesBank,
+    OGBoost,
+    OSBoost,
+    OzaBoost,
+    OzaBoostClassifier,
+    PerceptronBank,
+    Scaled,
+    TreeBank,
+    Union,
+)
+from bayesvote._checks import RefusalError
+from bayesvote.datasets import stream
+from bayesvote.persistence import ModelFileError, _file, dumps, loads
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+mutated: Callable[[bytes, np.random.Generator], tuple[bytes, bool]] = import_module(
+    "persistence.test_spoilt_files"
+).mutated
+
+D = 4
+GIGABYTES = 4
+SECONDS = 60  # a case that takes longer hangs
+
+Rng = np.random.Generator
+
+
+def sample_rows(n: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, D))
+    X[:, 1] = rng.integers(2, size=n)
+    return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(np.intp)
+
+
+X, Y = sample_rows(60)
+TREES = TreeBank(2, [(16, 1, 4)], [1.0], rows_kept=32, max_nodes=31)
+MODELS: list[Callable[[], Any]] = [
+    lambda: Ensemble(PerceptronBank(3)),
+    lambda: Ensemble(PerceptronBank(3, averaged=True), GammaShape(), "logistic"),
+    lambda: Ensemble(LinearBank(3), JointLogistic((1.0, 2.0), (1.0, 0.9))),
+    lambda: Ensemble(LinearBank(3), JointGaussian((1.0, 2.0), persistence=(1.0, 0.9))),
+    lambda: Ensemble(NaiveBayesBank(3), GammaShapeRate(), "logistic"),
+    lambda: Ensemble(FernBank(3, depth=2, warmup=8), GammaRate(forgetting=0.9)),
+    lambda: Ensemble(TREES, JointGaussian(precision=1.0)),
+    lambda: Ensemble(Union([Scaled(PerceptronBank(2)), Frozen(FernBank(2, depth=2, warmup=8))]), JointGaussian()),
+    lambda: OzaBoost("perceptron", 3),
+    lambda: OzaBoost("naive_bayes", 3),
+    lambda: OGBoost("perceptron", 3),
+    lambda: OSBoost("naive_bayes", 3),
+]
+
+
+def learned(make: Callable[[], Any], n: int) -> Any:
+    model = make().start(D, 2, rng=0)
+    model.decide_then_learn(X[:n], Y[:n])
+    return model
+
+
+def classifiers(n: int) -> list[Any]:
+    made: list[Any] = [
+        BayesianEnsembleClassifier(n_members=6, calibrated=True, random_state=0),
+        OzaBoostClassifier(n_members=3, random_state=0),
+    ]
+    return [model.partial_fit(X[:n], Y[:n], classes=[0, 1]) for model in made]
+
+
+def behaves(model: Any) -> None:
+    """A model, loaded or used, must answer with numbers, learn, and be saved."""
+    decide = model.predict_proba if hasattr(model, "model_") else model.decide
+    if not hasattr(model, "model_") and model.shape is None:
+        return
+    width = model.n_features_in_ if hasattr(model, "model_") else model.n_features
+    rows = np.resize(X, (12, width))
+    found = decide(rows)
+    assert np.all(np.isfinite(found)), "an answer that is no number"
+    if hasattr(model, "model_"):
+        model.partial_fit(rows, model.classes_[Y[:12] % len(model.classes_)])
+    else:
+        model.decide_then_learn(rows, Y[:12] % model.n_classes)
+    assert np.all(np.isfinite(decide(rows))), "no number after learning"
+    dumps(model)
+
+
+def spoilt_numbers(data: bytes, rng: Rng) -> bytes:
+    """A file with other numbers in one of its arrays: signs, sizes, places, NaN; its checksum is right."""
+    _, description, arrays = _file.unpack(data)
+    name = list(arrays)[rng.integers(len(arrays))]
+    array = arrays[name].copy()
+    if array.size == 0:
+        return data
+    flat = array.reshape(-1)
+    at = rng.integers(flat.size, size=rng.integers(1, 4)) if rng.random() < 0.7 else slice(None)
+    way = rng.integers(7)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if way == 0 and array.dtype.kind in "fi":
+            flat[at] = -flat[at]
+        elif way == 1:
+            flat[at] = flat[rng.integers(flat.size)]
+        elif way == 2 and array.dtype.kind == "f":
+            flat[at] *= 10.0 ** rng.integers(-200, 200)
+        elif way == 3 and array.dtype.kind == "f":
+            flat[at] = rng.choice([np.nan, np.inf, 0.0, -0.0, 5e-324, 1.7e308])
+        elif way == 4 and array.dtype.kind in "iu":
+            flat[at] = np.array(rng.integers(-3, 2**31)).astype(array.dtype)
+        elif way == 5:
+            rng.shuffle(flat)
+        else:
+            flat[at] = np.array(rng.normal() * 10).astype(array.dtype)
+    return _file.pack(description, {**arrays, name: array})
+
+
+class Files:
+    """Model files: refused in words, or a model that behaves."""
+
+    def __init__(self) -> None:
+        models = [learned(make, n) for make in MODELS for n in (0, 9, 60)] + classifiers(30)
+        self.files = [dumps(model) for model in models]
+
+    def case(self, rng: Rng) -> bool:
+        original = self.files[rng.integers(len(self.files))]
+        data = mutated(original, rng)[0] if rng.random() < 0.4 else spoilt_numbers(original, rng)
+        try:
+            model = loads(data)
+        except ModelFileError:
+            return False
+        with np.errstate(all="ignore"):
+            behaves(model)
+        return True
+
+
+class Rows:
+    """Rows, labels and weights: refused and nothing lost, or learned."""
+
+    def __init__(self) -> None:
+        self.models = [learned(make, 30) for make in MODELS] + classifiers(30)
+
+    def case(self, rng: Rng) -> bool:
+        model = self.models[rng.integers(len(self.models))]
+        shell = hasattr(model, "model_")
+        before = dumps(model)
+        given, y, w = self.rows(rng), self.labels(rng), self.weights(rng)
+        try:
+            if shell:
+                model.partial_fit(given, y, sample_weight=w)
+            else:
+                model.decide_then_learn(given, y, w)
+        except (RefusalError, ValueError, TypeError):
+            assert dumps(model) == before, "a refused call changed the model"
+            return False
+        finally:
+            loads(before)
+        if rng.random() < 0.2:
+            behaves(model)
+        return True
+
+    def rows(self, rng: Rng) -> Any:
+        given: Any = X[: rng.integers(0, 9)].copy()
+        way = rng.integers(12)
+        if way == 0 and given.size:
+            given.reshape(-1)[rng.integers(given.size)] = rng.choice(
+                [np.nan, np.inf, -np.inf, 1e99, 1e101, -1e308, 5e-324]
+            )
+        elif way == 1:
+            given = given[:, : rng.integers(0, D)]
+        elif way == 2:
+            given = given.astype(rng.choice(["f4", "i8", "u1", "?", "O", "U5", "c16", "M8[s]", "f2", ">f8"]))
+        elif way == 3:
+            given = given.reshape(-1)
+        elif way == 4:
+            given = [*given.tolist(), [1.0]]
+        elif way == 5:
+            given = np.asfortranarray(given)[::-1]
+        elif way >= 6:
+            given = self.sparse(given, rng)
+        return given
+
+    def sparse(self, dense: Any, rng: Rng) -> Any:
+        module: Any = import_module("scipy.sparse")
+        form = rng.choice(["csr", "csc", "coo", "bsr", "dia", "dok", "lil"])
+        matrix = getattr(module, f"{form}_{rng.choice(['array', 'matrix'])}")(dense)
+        for name in ("indptr", "indices", "data", "offsets", "coords"):
+            value: Any = getattr(matrix, name, None)
+            if rng.random() < 0.25 and isinstance(value, (np.ndarray, tuple)) and form != "lil":
+                part: Any = value[rng.integers(2)] if name == "coords" else value
+                spoilt = np.array(part).astype(rng.choice(["i4", "i8", "f8"]) if rng.random() < 0.2 else part.dtype)
+                if spoilt.size:
+                    spoilt.reshape(-1)[rng.integers(spoilt.size)] = rng.choice([-1, 0, 1, D, 10**6, 2**31 - 1])
+                if rng.random() < 0.3:
+                    spoilt = spoilt[: rng.integers(len(spoilt) + 1)]
+                matrix.__dict__[name] = (spoilt, value[1]) if name == "coords" else spoilt
+        return matrix
+
+    def labels(self, rng: Rng) -> Any:
+        n = rng.integers(0, 9)
+        options: list[Any] = [Y[:n], Y[:n].tolist(), Y[:n] * 1.0, Y[:n] - 1, Y[:n] * 2**40, ["x", "x\0"] * 4, None]
+        options += [np.array(["a", None] * 4, dtype=object), Y[:n][None], Y[:n] == 1, [np.nan] * n, "01010101"]
+        return options[rng.integers(len(options))] if rng.random() < 0.6 else Y[: rng.integers(1, 9)]
+
+    def weights(self, rng: Rng) -> Any:
+        options: list[Any] = [1.0, [1.0] * 8, -1.0, np.nan, 1e9, 1.1e9, 1e18, 1.7e308, 5e-324, "1", [0.0], [True] * 8]
+        return options[rng.integers(len(options))] if rng.random() < 0.4 else None
+
+
+class Readers:
+    """Text that somebody wrote: rows, or an error that names the line."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.sound = {
+            "csv": "a,b,label\n" + "".join(f"{i}.5,{-i},{'yes' if i % 2 else 'no'}\n" for i in range(12)),
+            "libsvm": "".join(f"{i % 2} 1:{i}.5 3:{-i}\n" for i in range(12)),
+        }
+        self.pieces = [
+            "\0",
+            '"',
+            "'",
+            ",",
+            "\n",
+            "\r",
+            "nan",
+            "inf",
+            "1e999",
+            "9" * 400,
+            "-",
+            ":",
+            "2147483647:1",
+            "#",
+            "é",
+            "\ufeff",
+        ]
+
+    def case(self, rng: Rng) -> bool:
+        form = rng.choice(list(self.sound))
+        text = self.sound[form]
+        for _ in range(rng.integers(0, 4)):
+            at, cut = rng.integers(len(text)), rng.integers(0, 5)
+            text = text[:at] + str(rng.choice(self.pieces)) * int(rng.integers(1, 3)) + text[at + cut :]
+        return self.read(text.encode("utf-8", "surrogatepass"), form, str(rng.choice(["raise", "skip"])))
+
+    def read(self, data: bytes, form: str, bad_lines: str) -> bool:
+        path = Path(self.folder.name) / f"rows.{form}"
+        path.write_bytes(data)
+        try:
+            n = sum(len(chunk.y) for chunk in stream(path, bad_lines=bad_lines))
+        except (RefusalError, ValueError):
+            return False
+        assert n <= data.count(b"\n") + data.count(b"\r") + 1, "more rows than lines"
+        return True
+
+
+TARGETS: dict[str, Callable[[], Any]] = {"files": Files, "rows": Rows, "readers": Readers}
+
+
+def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:
+    target, start, taken = TARGETS[name](), time.process_time(), 0
+    wrong: Counter[str] = Counter()
+    for number in range(n_cases):
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                taken += target.case(np.random.default_rng([seed, number]))
+        except Exception as error:
+            if not go_on:
+                print(f"case {number} of {name}, seed {seed}:", file=sys.stderr)
+                raise
+            wrong[f"{type(error).__name__}: {error}"] += 1
+        if name == "rows" and number % 500 == 499:
+            target.__init__()  # models that have learned nonsense for long are no longer near a sound one
+    faulthandler.cancel_dump_traceback_later()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    seconds = time.process_time() - start
+    print(
+        f"{name}: {n_cases:,} cases, {taken:,} taken, {wrong.total():,} broke a promise, the rest refused; "
+        f"{seconds:.0f} s, at most {peak:.0f} MB",
+        flush=True,
+    )
+    for what, times in wrong.most_common():
+        print(f"  {times:,} times {what}", flush=True)
+    return wrong.total()
+
+
+def with_atheris(seconds: int) -> None:
+    atheris: Any = import_module("atheris")
+    readers = Readers()
+
+    def test(data: bytes) -> None:
+        way = data[:1]
+        if way < b"\x55":
+            with suppress(ModelFileError):
+                behaves(loads(data[1:]))
+        else:
+            readers.read(data[1:], "csv" if way < b"\xaa" else "libsvm", "skip" if data[1:2] < b"\x80" else "raise")
+
+    atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", "-rss_limit_mb=4096", "-timeout=60"], test)
+    atheris.Fuzz()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--target", choices=TARGETS, default=None)
+    parser.add_argument("--go-on", action="store_true", help="count the cases that break a promise, do not stop")
+    parser.add_argument("--atheris", type=int, default=0, metavar="SECONDS")
+    given = parser.parse_args()
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES << 30, GIGABYTES << 30))
+    if given.atheris:
+        with_atheris(given.atheris)
+    names = TARGETS if given.target is None else [given.target]
+    if sum(run(name, given.cases, given.seed, given.go_on) for name in names):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

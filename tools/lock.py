@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Write requirements.lock: every package of the development environment, its version, and the checksums of its files.
+
+pip resolves, and its report names the file chosen for each; no address of an index gets into the lock. Install with
+``pip install --require-hashes --requirement requirements.lock``.
+"""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+HEAD = "# Made by `make lock` for Python {}.{} on Linux; do not edit. Install it with pip's --require-hashes.\n"
+
+
+def wanted() -> list[str]:
+    """What pyproject.toml asks for: the package, its extras but those that need Java or a compiler, and both groups."""
+    given = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = given["project"]["optional-dependencies"]
+    groups = given["dependency-groups"]
+    found = [*given["project"]["dependencies"], *given["build-system"]["requires"]]
+    found += [one for name, ones in extras.items() if name not in ("capymoa", "peers") for one in ones]
+    return found + [one for ones in groups.values() for one in ones if isinstance(one, str) and "bayesvote" not in one]
+
+
+def main() -> None:
+    """Resolve and write."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+    command += ["--only-binary", ":all:", "--report", "-", *wanted()]
+    report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    lines = []
+    for item in sorted(report["install"], key=lambda item: item["metadata"]["name"].lower()):
+        name, version = item["metadata"]["name"].lower().replace("_", "-"), item["metadata"]["version"]
+        digest = item["download_info"]["archive_info"]["hashes"]["sha256"]
+        lines.append(f"{name}=={version} --hash=sha256:{digest}\n")
+    (ROOT / "requirements.lock").write_text(HEAD.format(*sys.version_info) + "".join(lines))
+    print(f"requirements.lock: {len(lines)} packages")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Build the kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and run their tests on that build.
+
+``python tools/sanitize.py [pytest arguments]``: the build is in build/sanitized, installed into a folder of its own, so
+that the ordinary one stays. What the interpreter itself leaves allocated at its end is not looked at.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+BUILD = ROOT / "build" / "sanitized"
+TESTS = ["tests/members", "tests/weighting", "tests/boosting", "tests/contracts/test_banks.py", "tests/test_kernels.py"]
+
+
+def library(name: str) -> str:
+    """Where the compiler has one of its libraries."""
+    found = subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+def main() -> None:
+    """Build, then test."""
+    target = BUILD / "installed"
+    options = ["--buildtype=debugoptimized", "-Db_sanitize=address,undefined", "-Db_lundef=false"]
+    environment = os.environ | {"CC": "gcc"}
+    if not (BUILD / "build.ninja").exists():
+        setup = [
+            "meson",
+            "setup",
+            str(BUILD),
+            *options,
+            f"-Dpython.purelibdir={target}",
+            f"-Dpython.platlibdir={target}",
+        ]
+        subprocess.run(setup, cwd=ROOT, env=environment, check=True)
+    subprocess.run(["meson", "compile", "-C", str(BUILD)], check=True)
+    subprocess.run(["meson", "install", "-C", str(BUILD), "--quiet"], check=True)
+    environment |= {
+        "LD_PRELOAD": f"{library('libasan.so')} {library('libubsan.so')}",
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "PYTHONPATH": f"{target}{os.pathsep}{ROOT / 'tests'}",
+        "PYTHONMALLOC": "malloc",
+    }
+    tests = sys.argv[1:] or TESTS
+    # -S keeps the editable install away, whose finder would come before the path.
+    folders = [path for path in sys.path if path.endswith("site-packages")]
+    environment["PYTHONPATH"] += os.pathsep + os.pathsep.join(folders)
+    check = "import bayesvote, sys; sys.exit(0 if 'sanitized' in bayesvote.__file__ else bayesvote.__file__)"
+    subprocess.run([sys.executable, "-S", "-c", check], env=environment, check=True, cwd=ROOT)
+    command = [sys.executable, "-S", "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-q", *tests]
+    sys.exit(subprocess.run(command, env=environment, cwd=ROOT).returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,6 @@
+from typing import Any
+
+from dask import config as config
+
+def compute(*collections: Any, scheduler: str | None = ...) -> tuple[Any, ...]: ...
+def delayed(obj: Any, pure: bool | None = ...) -> Any: ...

@@ -1,0 +1,6 @@
+from typing import Any
+
+class Delayed:
+    key: Any
+    def __init__(self, key: Any, dsk: Any) -> None: ...
+    def __dask_graph__(self) -> Any: ...

@@ -1,0 +1,3 @@
+from typing import Any
+
+def cull(dsk: Any, keys: list[Any]) -> tuple[Any, Any]: ...
