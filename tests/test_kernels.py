@@ -32,7 +32,7 @@ joint = (JointGaussian(), JointGaussian(forgetting=0.99), drifting, JointLogisti
 for weighter in (GammaRate(), *joint, SGD(), AveragedSGD()):
     linear = (PerceptronBank(37), PerceptronBank(5, averaged=True), LinearBank(37, 0.5))
     trees = TreeBank(5, [(128, 3, 32)], rows_kept=600)
-    for bank in (*linear, NaiveBayesBank(37), FernBank(37, depth=4), trees):
+    for bank in (*linear, NaiveBayesBank(37), NeighbourBank(), FernBank(37, depth=4), trees):
         for rows, labels in ((X, y), (csr_array(X), y), (holes, y), (X, three)):
             model = Ensemble(bank, weighter).start(21, labels.max() + 1, rng=0)
             digest.update(model.decide_then_learn(rows, labels).tobytes())

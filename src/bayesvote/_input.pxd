@@ -1,6 +1,7 @@
 """Checked rows as kernels see them; see :class:`bayesvote._input.Rows`."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.string cimport memset
 
 from bayesvote._arrays cimport doubles, ints, longs
 
@@ -28,3 +29,31 @@ cdef inline int view_rows(object rows, RowView *out) except -1:
 cdef inline const int32_t *columns_of(const RowView *rows, Py_ssize_t t) noexcept nogil:
     """The columns of row t."""
     return rows.columns if rows.dense else rows.columns + rows.starts[t]
+
+
+cdef inline void number(const uint32_t *features, Py_ssize_t k, Py_ssize_t width, int32_t *place) noexcept nogil:
+    """Note for each column of sparse rows which of k features it is, counted from 1; 0 if it is none."""
+    cdef Py_ssize_t i
+    memset(place, 0, width * sizeof(int32_t))
+    for i in range(k):
+        place[features[i]] = <int32_t> (1 + i)
+
+
+cdef inline void gather(
+    const RowView *rows, Py_ssize_t t, const uint32_t *features, Py_ssize_t k, const int32_t *place, double *x
+) noexcept nogil:
+    """Put k features of row t into x, a missing value as 0; ``place`` is what `number` noted, if rows are sparse."""
+    cdef double value
+    cdef const int32_t *columns
+    cdef Py_ssize_t i, p
+    if rows.dense:
+        for i in range(k):
+            value = rows.values[t * rows.width + features[i]]
+            x[i] = value if value == value else 0.0
+        return
+    memset(x, 0, k * sizeof(double))
+    columns = columns_of(rows, t)
+    for p in range(rows.starts[t + 1] - rows.starts[t]):
+        value = rows.values[rows.starts[t] + p]
+        if place[columns[p]] > 0 and value == value:
+            x[place[columns[p]] - 1] = value

@@ -111,7 +111,7 @@ class Journal:
 
     def _begin(self, part: Learning, shape: Any) -> None:
         """See that the state is as the last chunk left it, or copied."""
-        if part.shape is not shape and part.shape != shape:
+        if part.shape != shape:
             raise InputError(part.who, "", "must not be started anew or widened by others while it learns")
         if self._due or self._writes + 1 != part.guard.writes:
             self.forget()

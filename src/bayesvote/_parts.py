@@ -308,7 +308,7 @@ def all_finite(state: Any, *, but: tuple[str, ...] = (), most: float = 1e230) ->
     for name, array in state._asdict().items():
         require(not np.any(np.isinf(array) if name in but else ~np.isfinite(array)), f"{name} must be finite")
         if array.dtype.kind == "f":
-            require(not np.any(np.abs(array) > most), f"{name} must be at most {most:g} in size")
+            require(not np.any(np.abs(array, dtype=np.float64) > most), f"{name} must be at most {most:g} in size")
 
 
 def padded(array: Array, axis: int, size: int) -> Array:

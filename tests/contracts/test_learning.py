@@ -23,6 +23,7 @@ from bayesvote import (
     JointGaussian,
     LogisticBank,
     NaiveBayesBank,
+    NeighbourBank,
     OGBoost,
     OSBoost,
     OzaBoost,
@@ -52,6 +53,7 @@ TREES: dict[str, Any] = {"n_trees": 3, "recent": [(64, 2, 32)], "refined": [1.0]
 MODELS: dict[str, Callable[[], Model[Any]]] = {
     "perceptrons": lambda: Ensemble(PerceptronBank(5)),
     "naive Bayes": lambda: Ensemble(NaiveBayesBank(5)),
+    "neighbours": lambda: Ensemble(NeighbourBank((20, 300))),
     "ferns": lambda: Ensemble(FernBank(8, depth=4)),
     "trees": lambda: Ensemble(TreeBank(**TREES)),
     "mixed": lambda: Ensemble(mixed(9), JointGaussian()),

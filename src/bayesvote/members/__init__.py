@@ -14,6 +14,7 @@ from bayesvote.members.linear import LinearBank
 from bayesvote.members.logistic import LogisticBank
 from bayesvote.members.mixtures import adaptive, fast, mixed
 from bayesvote.members.naive_bayes import NaiveBayesBank
+from bayesvote.members.neighbours import NeighbourBank
 from bayesvote.members.perceptron import PerceptronBank
 from bayesvote.members.scaled import Scaled, scaled
 from bayesvote.members.subsets import random_subsets
@@ -29,6 +30,7 @@ BANKS: dict[str, type[Bank[Any]]] = {
     "linear": LinearBank,
     "logistic": LogisticBank,
     "naive_bayes": NaiveBayesBank,
+    "neighbour": NeighbourBank,
     "perceptron": PerceptronBank,
     "scaled": Scaled,
     "tree": TreeBank,
@@ -59,6 +61,7 @@ __all__ = [
     "LinearBank",
     "LogisticBank",
     "NaiveBayesBank",
+    "NeighbourBank",
     "PerceptronBank",
     "Scaled",
     "TreeBank",

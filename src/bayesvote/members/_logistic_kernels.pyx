@@ -3,10 +3,9 @@
 cimport numpy as cnp
 from libc.math cimport exp, log1p, sqrt
 from libc.stdint cimport int32_t, uint32_t
-from libc.string cimport memset
 
 from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, own_ints, places, room
-from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote._input cimport RowView, gather, number, view_rows
 from bayesvote._logistic cimport PI_EIGHTH, settled, sigmoid
 
 cdef extern from "_triangle.h" nogil:
@@ -33,27 +32,6 @@ cdef inline double inner(const double *a, const double *b, Py_ssize_t n) noexcep
     for i in range(n):
         total += a[i] * b[i]
     return total
-
-
-cdef inline void gather(
-    const RowView *rows, Py_ssize_t t, const uint32_t *features, const int32_t *place, Regression *own
-) noexcept nogil:
-    """Put what the regression sees of row t into x, after the 1 of the bias; a missing value becomes 0."""
-    cdef double value
-    cdef const int32_t *columns
-    cdef Py_ssize_t i, p
-    own.x[0] = 1.0
-    if rows.dense:
-        for i in range(own.size - 1):
-            value = rows.values[t * rows.width + features[i]]
-            own.x[1 + i] = value if value == value else 0.0
-        return
-    memset(own.x + 1, 0, (own.size - 1) * sizeof(double))
-    columns = columns_of(rows, t)
-    for p in range(rows.starts[t + 1] - rows.starts[t]):
-        value = rows.values[rows.starts[t] + p]
-        if place[columns[p]] > 0 and value == value:
-            own.x[place[columns[p]]] = value
 
 
 cdef inline double odds_of(Regression *own, double *variance) noexcept nogil:
@@ -105,10 +83,11 @@ def run(rows, y, w, features, means, covariances, place, Py_ssize_t first, Py_ss
     view_rows(rows, &view)
     own.size = k + 1
     own.x = own_doubles(scratch)
+    own.x[0] = 1.0  # for the bias
     own.s = own.x + own.size
     own.u = own.s + own.size
     cdef double odds, variance, score
-    cdef Py_ssize_t q, t, i
+    cdef Py_ssize_t q, t
     with nogil:
         for q in range(first, last):
             seen = all_features + q // per * k
@@ -116,11 +95,9 @@ def run(rows, y, w, features, means, covariances, place, Py_ssize_t first, Py_ss
             own.covariance = covariances_ + q * own.size * own.size
             own.put_off = False
             if not view.dense:
-                memset(place_, 0, view.width * sizeof(int32_t))
-                for i in range(k):
-                    place_[seen[i]] = <int32_t> (1 + i)
+                number(seen, k, view.width, place_)
             for t in range(view.n):
-                gather(&view, t, seen, place_, &own)
+                gather(&view, t, seen, k, place_, own.x + 1)
                 odds = odds_of(&own, &variance)
                 score = odds / sqrt(1.0 + PI_EIGHTH * variance)
                 if per > 1:  # the log-probability of the class against the rest

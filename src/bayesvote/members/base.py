@@ -26,7 +26,6 @@ class Bank(Stateful[S]):
     ``advance`` get rows that are checked, and nobody else uses the bank meanwhile.
     """
 
-    wants_scaled: ClassVar[bool] = False  # whether the members do better on standardised numbers
     draws_features: ClassVar[bool] = False  # whether each member sees random features, ``max_features`` of them
 
     @property
@@ -41,6 +40,11 @@ class Bank(Stateful[S]):
     @abstractmethod
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t; equal to doing so row by row."""
+
+    @property
+    def wants_scaled(self) -> bool:
+        """Whether the members do better on standardised numbers."""
+        return False
 
     @property
     def learns(self) -> bool:

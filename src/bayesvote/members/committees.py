@@ -53,6 +53,7 @@ class Committees(Bank[Any]):
                 f"Committees: sizes must sum to the {self.bank.n_members} members of the bank, "
                 f"got {list(self.sizes)}, which sum to {sum(self.sizes)}."
             )
+        self._ends = np.cumsum(self.sizes)
         self.share(self.bank.guard)
 
     @property
@@ -168,5 +169,5 @@ class Committees(Bank[Any]):
         from bayesvote.members._committee_kernels import mean_scores
 
         out = np.empty((len(scores), self.n_members, *scores.shape[2:]))
-        mean_scores(scores, np.cumsum(self.sizes), out)
+        mean_scores(scores, self._ends, out)
         return out

@@ -37,10 +37,14 @@ class LinearState(NamedTuple):
 class LinearMembers(Bank[S]):
     """What banks of linear classifiers share; their states begin with the fields of :class:`LinearState`."""
 
-    wants_scaled = True
     draws_features = True
     n_members: int
     max_features: float | int | None
+
+    @property
+    def wants_scaled(self) -> bool:
+        """They do."""
+        return True
 
     @abstractmethod
     def limits(self, n_scores: int) -> tuple[Array, bool]:
@@ -210,8 +214,9 @@ class LinearBank(LinearMembers[LinearState]):
 
     def limits(self, n_scores: int) -> tuple[Array, bool]:
         """The aggressiveness of every score."""
-        of_members = np.resize(np.asarray(self.aggressiveness, dtype=np.float64), self.n_members)
-        return np.repeat(of_members, n_scores // self.n_members), RULES[self.rule]
+        given = np.atleast_1d(np.asarray(self.aggressiveness, dtype=np.float64))
+        member = np.arange(n_scores) // (n_scores // self.n_members)
+        return given[member % len(given)], RULES[self.rule]
 
     def member_names(self) -> list[str]:
         """What each member is."""

@@ -68,7 +68,6 @@ class LogisticBank(Bank[LogisticState]):
     n_members: int = 4
     precision: float | Sequence[float] = (0.03, 0.3, 3.0, 30.0)
     max_features: int = 128
-    wants_scaled = True
 
     def __post_init__(self) -> None:
         """Check the configuration."""
@@ -79,6 +78,11 @@ class LogisticBank(Bank[LogisticState]):
             positive(self.who, "precision", value)
         if np.size(given) == 0:
             raise ValueError(f"{self.who}: precision must hold at least one number, got none.")
+
+    @property
+    def wants_scaled(self) -> bool:
+        """They do."""
+        return True
 
     @property
     def _precisions(self) -> Array:

@@ -9,19 +9,22 @@ from bayesvote.members.ferns import FernBank
 from bayesvote.members.linear import LinearBank
 from bayesvote.members.logistic import LogisticBank
 from bayesvote.members.naive_bayes import NaiveBayesBank
+from bayesvote.members.neighbours import NeighbourBank
 from bayesvote.members.perceptron import PerceptronBank
 from bayesvote.members.trees import TreeBank
 from bayesvote.members.union import Union
 
 REFINED = (1.0, 3.0, 10.0, 20.0)  # rates
+NEIGHBOURS = (256, 1024)  # rows
 
 
 def adaptive(n_members: int = 100) -> Union:
     """Return the members of the default classifier: what ``members="adaptive"`` means.
 
     Of a hundred, 32 are trees of the first rows, 6 trees of the last 2,048 rows, 10 of the last 512, and 4 refined
-    over the leaves of all of them; 4 are Bayesian logistic regressions, 3 passive-aggressive, one is a naive Bayes of
-    all features, and 40 are naive Bayes of three tenths of them. Trees and naive Bayes vote in committees.
+    over the leaves of all of them; 4 are Bayesian logistic regressions, 3 passive-aggressive, 2 ask the nearest of the
+    last 256 and 1,024 rows, one is a naive Bayes of all features, and 38 are naive Bayes of three tenths of them. Trees
+    and naive Bayes vote in committees.
     """
     integer("adaptive", "n_members", n_members, least=3)
     first, middle, last = max(1, n_members * 32 // 100), n_members * 6 // 100, n_members * 10 // 100
@@ -69,12 +72,17 @@ def mixed(n_members: int = 99) -> Union:
 
 
 def _beside_trees(n_members: int, rest: int) -> list[Bank[Any]]:
-    """The rest of the members: linear ones, a few, and naive Bayes."""
+    """The rest of the members: linear ones and neighbours, a few, which want the same scales, and naive Bayes."""
     few = max(1, n_members // 10)
-    banks: list[Bank[Any]] = [LogisticBank(min(4, few, rest))]
-    if (n_linear := min(3, few - 1, rest - banks[0].n_members)) > 0:
-        banks.append(LinearBank(n_linear))
-    rest -= sum(bank.n_members for bank in banks)
+    scaled: list[Bank[Any]] = [LogisticBank(min(4, few, rest))]
+    rest -= scaled[0].n_members
+    if (n_linear := min(3, few - 1, rest)) > 0:
+        scaled.append(LinearBank(n_linear))
+        rest -= n_linear
+    if (n_windows := min(len(NEIGHBOURS), rest - 1)) > 0:
+        scaled.append(NeighbourBank(NEIGHBOURS[:n_windows]))
+        rest -= n_windows
+    banks: list[Bank[Any]] = [Union(scaled)]
     if rest > 0:
         banks.append(NaiveBayesBank(1, max_features=None))
     if rest > 1:

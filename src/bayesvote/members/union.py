@@ -54,6 +54,11 @@ class Union(Bank[tuple[Any, ...]]):
         return sum(bank.n_members for bank in self.banks)
 
     @property
+    def wants_scaled(self) -> bool:
+        """Whether all of the banks do; otherwise each is scaled by itself."""
+        return all(bank.wants_scaled for bank in self.banks)
+
+    @property
     def learns(self) -> bool:
         """Whether one of the banks does."""
         return any(bank.learns for bank in self.banks)
@@ -76,7 +81,11 @@ class Union(Bank[tuple[Any, ...]]):
     def shape(self) -> Shape | None:
         """Features and classes that all banks were started for."""
         first = self.banks[0].shape
-        return first if all(bank.shape == first for bank in self.banks) else None
+        for bank in self.banks:
+            other = bank.shape
+            if other is not first and other != first:
+                return None
+        return first
 
     def snapshot(self) -> tuple[Any, ...]:
         """Copy what learning changes, of every bank."""

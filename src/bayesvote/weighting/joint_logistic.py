@@ -166,14 +166,14 @@ class JointLogistic(GaussianPosterior[FilterState]):
 
 
 def drifting(
-    precision: Sequence[float] = (0.3, 3.0, 30.0, 0.3, 3.0, 3.0),
-    persistence: Sequence[float] = (1.0, 1.0, 1.0, 0.9997, 0.9997, 0.995),
-    discount: float = 0.99,
+    precision: Sequence[float] = (1.0, 30.0, 1.0, 3.0),
+    persistence: Sequence[float] = (1.0, 1.0, 0.9997, 0.995),
+    discount: float = 0.995,
 ) -> JointLogistic:
     """Return the weights of the default classifier: what ``weighter="drifting"`` means.
 
-    Three posteriors take the weights for constant, with priors from wide to narrow, and three let them drift, so that
+    Two posteriors take the weights for constant, with a wide and a narrow prior, and two let them drift, so that
     half of what was known is left after some 2,300 or 140 rows. Those are believed that found the last rows' labels
-    likeliest: about a hundred rows count.
+    likeliest: about two hundred rows count.
     """
     return JointLogistic(precision, persistence, discount)

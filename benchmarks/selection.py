@@ -1,0 +1,94 @@
+"""What the default classifier was chosen by: its parts and others, on orders and streams that no table reports.
+
+Run ``python benchmarks/selection.py [--seeds 10 11]``. The members' scores are taken once for each set, and weighed
+anew with some kinds left out, or by other posteriors. Sets are the paper's thirteen, at most 12,000 rows
+(BAYESVOTE_DATA names those that are not embedded), the streams that change, and three with several classes. Tables
+report orders 0 to 4.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesvote import JointGaussian, JointLogistic, adaptive, losses
+from bayesvote._checks import Array, Labels
+from bayesvote.experiments.changing import STREAMS
+from bayesvote.experiments.default_classifier import PEERS
+from bayesvote.experiments.streams import stream
+from bayesvote.members import scaled
+from bayesvote.model import decided
+from bayesvote.weighting import Weighter, drifting
+from forests import digits, segments, wine
+
+MOST_ROWS = 12_000
+SEVERAL = {"digits": digits, "segments": segments, "wine": wine}
+GROUPS: Mapping[str, Sequence[str]] = {"thirteen sets": [*PEERS], "changing": [*STREAMS], "several": [*SEVERAL]}
+KINDS = ("Logistic", "PassiveAggressive", "Neighbours", "NaiveBayes", "x Tree", "Refined")
+
+
+class Variant(NamedTuple):
+    """A kind that is left out, and the weights."""
+
+    without: str | None
+    weighter: Weighter[Any]
+
+
+VARIANTS: Mapping[str, Variant] = {
+    "default": Variant(None, drifting()),
+    **{f"without {kind}": Variant(kind, drifting()) for kind in KINDS},
+    "discount 0.99": Variant(None, drifting(discount=0.99)),
+    "discount 0.998": Variant(None, drifting(discount=0.998)),
+    "six posteriors": Variant(None, drifting((0.3, 3, 30, 0.3, 3, 3), (1, 1, 1, 0.9997, 0.9997, 0.995))),
+    "four, narrower": Variant(None, drifting((1, 100, 1, 3))),
+    "still": Variant(None, JointLogistic()),
+    "JointGaussian": Variant(None, JointGaussian()),
+}
+
+
+def rows(name: str, seed: int) -> tuple[Any, Labels]:
+    if name in STREAMS:
+        return STREAMS[name](seed)[:2]
+    if name in SEVERAL:
+        data = SEVERAL[name]()
+        order = np.random.default_rng(seed).permutation(len(data.y))
+        return data.X[order], data.y[order]
+    X, y, _ = stream(name, seed).rows(0, MOST_ROWS)
+    return X, y.astype(np.intp)
+
+
+def errors(name: str, seed: int) -> Iterator[tuple[str, float]]:
+    X, y = rows(name, seed)
+    n_classes = int(y.max()) + 1
+    bank = scaled(adaptive()).start(X.shape[1], n_classes, seed)
+    scores, names = bank.scores_then_learn(X, y), bank.member_names()
+    for variant, (without, weighter) in VARIANTS.items():
+        kept = [i for i, member in enumerate(names) if without is None or without not in member]
+        yield variant, error(weighter, scores[:, kept], y)
+
+
+def error(weighter: Weighter[Any], scores: Array, y: Labels) -> float:
+    G = losses.of_labels(weighter.usual_loss, scores)
+    out, _ = weighter.advance(weighter.init(scores.shape[1]), G, y, np.ones(len(y)))
+    return float(np.mean(decided(out) != y))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[10, 11, 12])
+    asked = parser.parse_args()
+    found: dict[tuple[str, str], list[float]] = {}
+    for group, names in GROUPS.items():
+        for name in names:
+            for seed in asked.seeds:
+                for variant, of_variant in errors(name, seed):
+                    found.setdefault((variant, group), []).append(of_variant)
+    print("| mean error | " + " | ".join(GROUPS) + " |")
+    print("|---" * (1 + len(GROUPS)) + "|")
+    for variant in VARIANTS:
+        print(f"| {variant} | " + " | ".join(f"{np.mean(found[variant, group]):.4f}" for group in GROUPS) + " |")
+
+
+if __name__ == "__main__":
+    main()
