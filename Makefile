@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test mutations kills check format bench accuracy peers forests tables wheel test-wheel \
+.PHONY: help demo reproduce test mutations kills check format bench accuracy peers beside forests tables wheel test-wheel \
 	serve-demo serve-kills serve-load serve-schema serve-soak shards shard-kills \
 	shard-memory long fuzz sanitize lock audit test-lowest test-newest clean
 
@@ -64,6 +64,10 @@ accuracy: .venv/ready  ## error beside other libraries, some twenty minutes
 
 peers: .venv/ready  ## error of the 32 configurations that table 6 names, over an hour; ARGS="--sets heart"
 	$(BIN)/python benchmarks/table6.py $(ARGS)
+
+beside: .venv/ready  ## error of the default and of the strongest others on table 6's sets, in one run; needs Java, BAYESVOTE_DATA
+	$(BIN)/python -m pip install --quiet 'capymoa>=0.15' 'vowpalwabbit>=9.10'
+	$(BIN)/python benchmarks/beside.py $(ARGS)
 
 forests: .venv/ready  ## error on streams that change and with several classes beside CapyMOA's and river's forests; needs Java
 	$(BIN)/python -m pip install --quiet 'capymoa>=0.15'

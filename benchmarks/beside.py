@@ -1,0 +1,70 @@
+"""The default classifier beside the strongest others on the streams of table 6, all of them in one run.
+
+Run ``make beside``, or ``python benchmarks/beside.py [--sets heart sonar]``. Every row is predicted before it is
+learned, all get the same rows in the same orders, features in [-1, 1], and the order's seed. The others and their
+settings are those of configurations.py. It prints the table of docs/peers.md.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesvote import BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier
+from bayesvote.experiments.default_classifier import TABLE6
+from bayesvote.experiments.streams import stream
+from configurations import CONFIGURATIONS
+from table6 import orders, stream_rows
+
+Mistakes = Callable[[int, Any, Any], int]
+OTHERS = (
+    "CapyMOA ARF(10)",
+    "CapyMOA SRP(10)",
+    "CapyMOA OnlineSmoothBoost(NaiveBayes,100)",
+    "river ARF(10)",
+    "Vowpal Wabbit logistic",
+)
+
+
+def ours(kind: Any, **options: Any) -> Mistakes:
+    def mistakes(seed: int, X: Any, y: Any) -> int:
+        model = kind(**options, random_state=seed)
+        p = model.predict_proba_then_learn(X, y, classes=[0, 1])
+        return int(np.count_nonzero(p.argmax(axis=1) != y))
+
+    return mistakes
+
+
+MODELS: Mapping[str, Mistakes] = {
+    "default": ours(BayesianEnsembleClassifier),
+    **{name: CONFIGURATIONS[name].mistakes for name in OTHERS},
+    "our OzaBoost(naive Bayes)": ours(OzaBoostClassifier, member="naive_bayes"),
+    "our OGBoost(naive Bayes)": ours(OGBoostClassifier, member="naive_bayes"),
+    "our OSBoost(naive Bayes)": ours(OSBoostClassifier, member="naive_bayes"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sets", nargs="+", choices=TABLE6.sets, default=list(TABLE6.sets), metavar="NAME")
+    asked = parser.parse_args()
+    print("| set | " + " | ".join(MODELS) + " |")
+    print("|---" * (1 + len(MODELS)) + "|")
+    found: dict[str, list[float]] = {name: [] for name in MODELS}
+    for dataset in asked.sets:
+        n = stream_rows(dataset)
+        for name, mistakes in MODELS.items():
+            of_orders = []
+            for seed in range(orders(dataset)):
+                X, y, _ = stream(dataset, seed)
+                of_orders.append(mistakes(seed, X[:n], y[:n]) / n)
+            found[name].append(float(np.mean(of_orders)))
+        row = [errors[-1] for errors in found.values()]
+        shown = [f"**{error:.4f}**" if error == min(row) else f"{error:.4f}" for error in row]
+        print(f"| {dataset} | " + " | ".join(shown) + " |", flush=True)
+    print("| mean | " + " | ".join(f"{np.mean(errors):.4f}" for errors in found.values()) + " |")
+
+
+if __name__ == "__main__":
+    main()
