@@ -16,11 +16,15 @@ from bayesvote import (
     losses,
     save,
 )
-from bayesvote.distributed import Failure, Job, Loop, fit, weigh
+from bayesvote.distributed import Failure, Job, Loop, fit, shard_members, weigh
 from bayesvote.persistence import dumps
 from distributing.rows import classifier, shards
 
 linear: Any = import_module("sklearn.linear_model")
+
+
+def weights(model: BayesianEnsembleClassifier, y: Any) -> Any:
+    return np.array([(model.class_weight or {}).get(label, 1.0) for label in y])
 
 
 def plainly(parts: Any, model: BayesianEnsembleClassifier, seed: int) -> tuple[list[Any], Any]:
@@ -29,7 +33,7 @@ def plainly(parts: Any, model: BayesianEnsembleClassifier, seed: int) -> tuple[l
     for place, (X, y) in enumerate(parts):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(place,)))
         fresh = classifier().start(4, model.classes_, rng).model_.bank
-        fresh.scores_then_learn(X, np.searchsorted(model.classes_, y))
+        fresh.scores_then_learn(X, np.searchsorted(model.classes_, y), weights(model, y))
         banks.append(fresh)
     for place, bank in enumerate(banks):
         truth = []
@@ -53,6 +57,39 @@ def test_members_and_gamma_weights_are_those_of_a_plain_loop(n_classes: int) -> 
     expected = GammaRate().update(GammaRate().init(30), g)
     np.testing.assert_allclose(model.model_.weights(), GammaRate().mean(expected), rtol=1e-12)
     np.testing.assert_array_equal(model.effective_samples_, np.count_nonzero(~np.isnan(g), axis=0))
+
+
+def test_rows_weigh_what_their_class_does() -> None:
+    parts = [(X[: 300 + 100 * k], y[: 300 + 100 * k]) for k, (X, y) in enumerate(shards(4, 600))]
+    parts[1] = (parts[1][0], np.where(parts[1][0][:, 3] > 0, "no", parts[1][1]))  # weighs less than it has rows
+    for weighter in (GammaRate(), JointGaussian(precision=500.0)):
+        model = fit(parts, classifier(class_weight={"yes": 2.0}, weighter=weighter))
+        banks, g = plainly(parts, model, seed=5)
+        X, w = np.concatenate([X for X, _ in parts]), np.concatenate([weights(model, y) for _, y in parts])
+        np.testing.assert_array_equal(model.model_.bank.scores(X), np.concatenate([b.scores(X) for b in banks], axis=1))
+        owner = np.repeat(np.arange(4), [len(y) for _, y in parts])
+        asked = (owner[:, None] != np.repeat(np.arange(4), 6)).astype(float)
+        if isinstance(weighter, GammaRate):
+            expected = weighter.mean(weighter.update(weighter.init(24), g, w))
+        else:
+            margins, both = np.nan_to_num(1 - 2 * g), (asked.T * w) @ asked
+            gram, cross = (margins.T * w) @ margins * w.sum() / both, w @ margins * w.sum() / (w @ asked)
+            expected = np.linalg.solve(gram + 500 * np.eye(24), cross + 500 / 24)
+        np.testing.assert_allclose(model.model_.weights(), expected, rtol=1e-8)
+    one, other = (fit(parts, classifier(class_weight={"yes": 2.0})) for _ in range(2))
+    weigh(parts[:2], one)
+    for X, y in parts[:2]:
+        other.partial_fit(X, y)
+    np.testing.assert_allclose(one.model_.weights(), other.model_.weights(), rtol=1e-6)
+
+
+def test_the_defaults_of_a_stream_become_those_of_shards() -> None:
+    parts = shards(3)
+    model = fit(parts, BayesianEnsembleClassifier(n_members=24, random_state=3))
+    assert (model.weighter, model.model_.bank.learns) == ("joint_gaussian", False)
+    assert model.model_.bank.member_names()[:8] == shard_members(4, 8).member_names()
+    named = BayesianEnsembleClassifier(shard_members(4, 8), n_members=24, weighter="joint_gaussian", random_state=3)
+    assert dumps(model.model_) == dumps(fit(parts, named).model_)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -154,6 +191,8 @@ def test_the_error_is_counted_by_members_that_did_not_see_the_rows() -> None:
         ({"weighter": JointGaussian(persistence=0.9)}, "depend on the order"),
         ({"members": EstimatorBank([linear.SGDClassifier()], online=True)}, "must be of this library"),
         ({"members": "nothing"}, "members must be one of"),
+        ({"class_weight": "balanced"}, r"class_weight must be None or a dict, got 'balanced'.*rows before it"),
+        ({"class_weight": {"maybe": 2.0}}, "class_weight must be about the labels"),
     ],
 )
 def test_what_depends_on_the_order_of_rows_is_refused_before_anything_is_trained(changes: Any, match: str) -> None:

@@ -184,6 +184,15 @@ def test_labels_and_widths_must_agree() -> None:
     assert dumps(model) == before
 
 
+def test_a_column_of_many_values_is_not_taken_for_labels(tmp_path: Path) -> None:
+    files = write_csv(tmp_path, [(np.nan_to_num(X), y) for X, y in shards(4, 60)])
+    with pytest.raises(ValueError, match=r"at most 100 labels that are not named, got 2\d\d.* Is target the right"):
+        fit(files, classifier(), target="a", features=["b", "c", "d"])
+    many = [(np.arange(120.0)[:, None], np.arange(120))] * 3
+    small = classifier(members="naive_bayes", n_members=6, weighter="gamma_rate")
+    assert len(fit(many, small, classes=range(120)).classes_) == 120
+
+
 @pytest.mark.parametrize(
     ("data", "match"),
     [

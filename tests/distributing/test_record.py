@@ -1,9 +1,11 @@
 """A second start goes on where the first was stopped, and uses nothing that was made from something else."""
 
 import time
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayesvote.distributed import Job, Loop, fit
@@ -54,9 +56,10 @@ def test_what_was_made_from_something_else_is_made_again(tmp_path: Path) -> None
     folder = tmp_path / "record"
     assert len(redone(files, folder, classifier())) == 12
     assert redone(files, folder, classifier()) == []
-    # Another weighter has other sums; other members are trained again, by the same rows.
-    assert {stage for stage, _ in redone(files, folder, classifier(weighter="gamma_rate"))} == {"Train", "Weigh"}
+    # Another weighter has other sums, of the same members; other members are trained again, by the same rows.
+    assert {stage for stage, _ in redone(files, folder, classifier(weighter="gamma_rate"))} == {"Weigh"}
     assert {stage for stage, _ in redone(files, folder, classifier(random_state=7))} == {"Train", "Weigh"}
+    assert {stage for stage, _ in redone(files, folder, classifier(class_weight={"no": 2.0}))} == {"Train", "Weigh"}
     # A shard that has changed is looked at again, and so are all weights, as its members have changed.
     redone(files, folder, classifier())
     lines = Path(files[2]).read_text().splitlines(keepends=True)
@@ -67,6 +70,20 @@ def test_what_was_made_from_something_else_is_made_again(tmp_path: Path) -> None
     redone(files, folder, few)
     Path(files[1]).write_text("".join(lines[:-7]))
     assert redone(files, folder, few) == [("survey", 1), ("Weigh", 1)]
+
+
+def test_sums_of_a_loss_of_the_users_are_not_recorded_as_nothing_tells_it_from_another(tmp_path: Path) -> None:
+    files, folder = write_csv(tmp_path, shards(3, 60)), tmp_path / "record"
+
+    def loss(z: Any) -> Any:
+        return next(factors) * np.exp(-np.abs(z))
+
+    for factor in (0.5, 0.9):
+        engine, factors = Counting(), repeat(factor)
+        model = fit(files, classifier(loss=loss, weighter="gamma_rate"), engine=engine, record=folder)
+        assert [stage for stage, _ in engine.done if stage == "Weigh"] == ["Weigh"] * 3
+        again = fit(files, classifier(loss=loss, weighter="gamma_rate"))
+        np.testing.assert_array_equal(model.model_.weights(), again.model_.weights())
 
 
 def test_a_damaged_record_is_made_again(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from bayesvote.distributed.engines import Failure
 from bayesvote.tables import Columns
 
 WHO = "distributed"
+MOST_LABELS = 100  # more than this, if they were not named, are probably those of a wrong column
 
 
 class Contents(NamedTuple):
@@ -65,6 +66,14 @@ def agreed(
     if good and len(labels) < 2:
         got = f"only {labels.tolist()[0]!r}" if len(labels) else "no rows"
         raise InputError(WHO, "the shards", "must have two labels or more in all", got, "Is target the right column?")
+    if named is None and len(labels) > MOST_LABELS:
+        raise InputError(
+            WHO,
+            "the shards",
+            f"must have at most {MOST_LABELS} labels that are not named",
+            f"{len(labels)}, the first {labels.tolist()[0]!r}",
+            "Is target the right column? If so, name all labels, as classes.",
+        )
     return Table(max((one.n_features for one in good), default=0), first.names, labels), faults
 
 

@@ -49,6 +49,13 @@ class Reading:
     bad_lines: str = "error"
     chunk_size: int = 8192
     columns: Mapping[str, str] | None = None
+    header: bool | None = None
+    decimal: str | None = None
+    features: Sequence[str] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``stream`` and ``survey`` take, but for the path."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -76,15 +83,7 @@ class FileShard:
 
     def survey(self) -> Contents:
         """Read the labels; of CSV and LIBSVM text, that is everything."""
-        how = self.reading
-        found = survey(
-            self.path,
-            how.format,
-            target=how.target,
-            bad_lines=how.bad_lines,
-            chunk_size=how.chunk_size,
-            columns=how.columns,
-        )
+        found = survey(self.path, **self.reading.arguments())
         rows = self._open(found.n_features or None)
         try:
             first = next(rows, None)
@@ -109,16 +108,7 @@ class FileShard:
             rows.close()
 
     def _open(self, n_features: int | None) -> Any:
-        how = self.reading
-        return stream(
-            self.path,
-            how.format,
-            chunk_size=how.chunk_size,
-            target=how.target,
-            bad_lines=how.bad_lines,
-            n_features=n_features,
-            columns=how.columns,
-        )
+        return stream(self.path, n_features=n_features, **self.reading.arguments())
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,12 +103,13 @@ class Job:
     ) -> BayesianEnsembleClassifier:
         """Train members on the shards, weigh them on all shards, and return the model."""
         stated = None if classifier is None else classifier.columns
-        self._begin(shards_of(data, replace(reading or Reading(), columns=_as_read(stated))))
+        self._begin(shards_of(data, _as_stated(reading or Reading(), stated)))
         with self._engine:
             table, n_rows = self._surveyed(classes, stated)
             model, spec = prepared(classifier, table)
             groups = self._train(spec, table, n_rows)
-            weigh = Weigh(table, model.model_.weighter, model.model_.loss, tuple(group.owner for group in groups))
+            owners = tuple(group.owner for group in groups)
+            weigh = Weigh(table, model.model_.weighter, model.model_.loss, owners, model.class_weight)
             state = self._weigh(weigh, groups)
         self._check_unchanged()
         self._last = (weigh, groups)
@@ -126,6 +127,7 @@ class Job:
     ) -> BayesianEnsembleClassifier:
         """Add what the weights of frozen members learn from further shards, to the classifier itself."""
         check_is_fitted(classifier)
+        _check_class_weight(classifier)
         model = classifier.model_
         if model.bank.learns:
             raise InputTypeError(
@@ -136,13 +138,13 @@ class Job:
                 model.bank.who,
                 "Train members on the shards with distributed.fit, or freeze them with Frozen(bank).",
             )
-        self._begin(shards_of(data, replace(reading or Reading(), columns=_as_read(classifier.columns))))
+        self._begin(shards_of(data, _as_stated(reading or Reading(), classifier.columns)))
         names, columns = getattr(classifier, "feature_names_in_", None), getattr(classifier, "columns_", None)
         width = classifier.n_features_in_ if columns is None else columns.width
         table = Table(width, None if names is None else [*names], classifier.classes_, columns)
         with self._engine:
             self._surveyed(table.classes, None, table)
-            weigh = Weigh(table, model.weighter, model.loss, (-1,))
+            weigh = Weigh(table, model.weighter, model.loss, (-1,), classifier.class_weight)
             state = self._weigh(weigh, [Group(-1, model.bank, _fingerprint(classifier))])
         self._check_unchanged()
         classifier.model_.install(model.weighter.merge(model.state, state), Shape(table.n_features, len(table.classes)))
@@ -226,7 +228,8 @@ class Job:
         shares = spread(n_rows, spec.n_members, given)
         tasks = [Task(place, self._shards[place], n) for place, n in shares.items()]
         work = Train(spec, table, int(spec.random_state))
-        source = digest(spec.get_params(), _told(table))
+        settings = {name: value for name, value in spec.get_params().items() if name not in _OF_WEIGHTS}
+        source = digest(settings, _told(table))
         groups = [
             Group(place, trained(data), digest(data)) for place, data in self._stage("train", work, tasks, (), source)
         ]
@@ -240,12 +243,12 @@ class Job:
         blank = weighter.sums(sum(group.bank.n_members for group in groups))
         parts = InOrder(len(self._shards), weighter.added)
         told = [(group.owner, group.fingerprint) for group in groups]
-        source: str | None = digest(weighter, weigh.loss, _told(weigh.table), told)
-        if None in [group.fingerprint for group in groups]:
-            source = None
-        n_rows = np.zeros(len(self._shards))
+        source: str | None = digest(weighter, weigh.loss, weigh.class_weight, _told(weigh.table), told)
+        if callable(weigh.loss) or None in [group.fingerprint for group in groups]:
+            source = None  # nothing tells a function from another
+        n_rows, weights = np.zeros(len(self._shards), dtype=np.int64), np.zeros(len(self._shards))
         for place, data in self._stage("weigh", weigh, self._tasks(), groups, source):
-            n_rows[place], sums = unpacked(data, blank)
+            n_rows[place], weights[place], sums = unpacked(data, blank)
             parts.add(place, sums)
         for place in self._bad:
             parts.add(place, None)
@@ -253,7 +256,7 @@ class Job:
             raise InputError(WHO, "data", "must have a shard that members can be weighed on", "none")
         self.n_rows = int(n_rows.sum())
         shares = np.repeat(
-            [n_rows[group.owner] / n_rows.sum() if group.owner >= 0 else 0.0 for group in groups],
+            [weights[group.owner] / weights.sum() if group.owner >= 0 else 0.0 for group in groups],
             [group.bank.n_members for group in groups],
         )
         owners = np.repeat([group.owner for group in groups], [group.bank.n_members for group in groups])
@@ -340,6 +343,7 @@ class Job:
                 )
 
 
+_OF_WEIGHTS = {"weighter", "loss", "calibrated", "forgetting"}  # settings that members do not depend on
 _STAGES = {
     "survey": "the look at its labels",
     "columns": "the look at its columns",
@@ -360,7 +364,11 @@ def prepared(
         spec.set_params(random_state=0)
     elif not isinstance(spec.random_state, int | np.integer):
         spec.set_params(random_state=int(check_random_state(spec.random_state).randint(2**31 - 1)))
-    if spec.weighter == "drifting":  # the default, which depends on the order of the rows
+    _check_class_weight(spec)
+    # The defaults are made for a stream: some members follow the last rows, and the weights the order of all.
+    if isinstance(spec.members, str) and spec.members == "adaptive":
+        spec.set_params(members=None)
+    if isinstance(spec.weighter, str) and spec.weighter == "drifting":
         spec.set_params(weighter="joint_gaussian")
     model = clone(spec)
     if spec.members is None:
@@ -380,9 +388,23 @@ def prepared(
     return model, spec
 
 
-def _as_read(stated: Mapping[str, str] | None) -> dict[str, str] | None:
+def _check_class_weight(classifier: BayesianEnsembleClassifier) -> None:
+    if isinstance(classifier.class_weight, str):
+        raise InputError(
+            WHO,
+            "class_weight",
+            "must be None or a dict",
+            repr(classifier.class_weight),
+            "What a row weighs would depend on the rows before it. Give the weights of the classes as a dict.",
+        )
+
+
+def _as_stated(reading: Reading, stated: Mapping[str, str] | None) -> Reading:
     """How columns are read: those that the model drops as they stand, so that it knows their names."""
-    return None if stated is None else {name: "category" if kind == "drop" else kind for name, kind in stated.items()}
+    if stated is None:
+        return reading
+    kinds = {name: "category" if kind == "drop" else kind for name, kind in stated.items()}
+    return replace(reading, columns={**(reading.columns or {}), **kinds})
 
 
 def _told(table: Table) -> str:

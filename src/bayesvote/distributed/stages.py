@@ -21,6 +21,7 @@ from bayesvote.distributed.contents import WHO, Table
 from bayesvote.distributed.inputs import Shard
 from bayesvote.distributed.members import shard_members
 from bayesvote.ensemble import Ensemble
+from bayesvote.estimators._class_weight import weighted
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, Frozen
 from bayesvote.model import decided
@@ -92,7 +93,7 @@ class Train:
             fresh.set_params(members=shard_members(self.table.n_features, task.n_members))
         bank: Bank[Any] = fresh.start(self.table.n_features, self.table.classes, rng).model_.bank
         for rows, y in _chunks(task.shard, self.table):
-            bank.advance(rows, y, np.ones(rows.n))
+            bank.advance(rows, y, _weights(self.classifier.class_weight, self.table, y))
         shape = bank.shape
         assert shape is not None  # it was started
         bank.install(bank.frozen_state(), shape)
@@ -116,15 +117,16 @@ class Weigh:
     weighter: Weighter[Any]
     loss: str | Loss
     owners: tuple[int, ...]
+    class_weight: Mapping[Any, float] | None = None
 
     def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:
-        """Return the weighter's sums over the rows, and how many there are."""
-        sums, n_rows = self.weighter.sums(sum(bank.n_members for bank in shared)), 0
+        """Return the weighter's sums over the rows, how many there are, and what they weigh."""
+        sums, n_rows, weight = self.weighter.sums(sum(bank.n_members for bank in shared)), 0, 0.0
         for rows, y in _chunks(task.shard, self.table):
-            G = self.label_losses(rows, task.place, shared)
-            sums = self.weighter.summed(sums, self.weighter.of_truth(G, y), np.ones(rows.n))
-            n_rows += rows.n
-        return pack({"rows": n_rows}, sums._asdict())
+            G, w = self.label_losses(rows, task.place, shared), _weights(self.class_weight, self.table, y)
+            sums = self.weighter.summed(sums, self.weighter.of_truth(G, y), w)
+            n_rows, weight = n_rows + rows.n, weight + float(w.sum())
+        return pack({"rows": n_rows, "weight": weight}, sums._asdict())
 
     def label_losses(self, rows: Rows, place: int, banks: Sequence[Bank[Any]]) -> Array:
         """Losses (n, K, m) of every label."""
@@ -156,13 +158,18 @@ class Check:
         return json.dumps([seen, mistakes]).encode()
 
 
-def unpacked(data: bytes, like: Any) -> tuple[int, Any]:
-    """The number of rows and the sums again, of the shapes and types that they must have."""
+def unpacked(data: bytes, like: Any) -> tuple[int, float, Any]:
+    """The number of rows, their weight and the sums again, of the shapes and types that they must have."""
     _, about, arrays = unpack(data)
     for name, array in like._asdict().items():
         if name not in arrays or arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
             raise ValueError(f"{WHO}: {name} of the sums must be {array.dtype} {array.shape}.")
-    return int(about["rows"]), type(like)(**arrays)
+    return int(about["rows"]), float(about["weight"]), type(like)(**arrays)
+
+
+def _weights(class_weight: Mapping[Any, float] | None, table: Table, codes: Labels) -> Array:
+    """What rows weigh by their labels."""
+    return weighted(WHO, class_weight, table.classes, np.zeros(len(table.classes)), codes, np.ones(len(codes)))[0]
 
 
 def _chunks(shard: Shard, table: Table) -> Iterator[tuple[Rows, Labels]]:
