@@ -199,7 +199,7 @@ def test_what_depends_on_the_order_of_rows_is_refused_before_anything_is_trained
     stages: list[str] = []
     with pytest.raises((TypeError, ValueError), match=match):
         fit(shards(3), classifier(**changes), on_progress=lambda at: stages.append(at.stage))
-    assert set(stages) == {"survey"}
+    assert set(stages) <= {"survey"}
 
 
 def test_members_that_go_on_learning_are_not_weighed() -> None:

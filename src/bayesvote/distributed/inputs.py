@@ -205,7 +205,7 @@ def shards_of(data: Any, reading: Reading) -> list[Shard]:
             must = "must be a path or a pair (X, y), X a table or an array of rows by features"
             raise InputTypeError(WHO, f"shard {place}", must, repr(one)[:200])
         labels = np.asarray(one[1])
-        found.append(ArrayShard(one[0], labels, f"shard {place}", reading.chunk_size, reading.columns))
+        found.append(ArrayShard(without_names(one[0]), labels, f"shard {place}", reading.chunk_size, reading.columns))
     return found
 
 
@@ -229,6 +229,14 @@ def without_duplicates(shards: Sequence[Shard]) -> tuple[list[Shard], list[str]]
     kept: dict[str, Shard] = {}
     again = [shard.name for shard in shards if kept.setdefault(shard.identity, shard) is not shard]
     return list(kept.values()), again
+
+
+def without_names(X: Any) -> Any:
+    """A table as it is or, if it has numbers alone and no texts for names, an array, as scikit-learn takes it."""
+    names = getattr(X, "columns", None) if hasattr(X, "iloc") else None
+    if names is None or all(isinstance(name, str) for name in names) or has_text(X):
+        return X
+    return X.to_numpy(dtype=np.float64)
 
 
 def plain(labels: NDArray[Any]) -> NDArray[Any]:

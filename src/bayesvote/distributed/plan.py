@@ -27,7 +27,7 @@ from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier
 from bayesvote.members import Bank, Union
 from bayesvote.persistence import ModelFileError, dumps, loads
-from bayesvote.tables import Columns, conflict, merged
+from bayesvote.tables import Columns, conflict, merged, usual_kinds
 
 
 class Progress(NamedTuple):
@@ -102,6 +102,7 @@ class Job:
         classes: ArrayLike | None = None,
     ) -> BayesianEnsembleClassifier:
         """Train members on the shards, weigh them on all shards, and return the model."""
+        _check_classifier(classifier)
         stated = None if classifier is None else classifier.columns
         self._begin(shards_of(data, _as_stated(reading or Reading(), stated)))
         with self._engine:
@@ -126,8 +127,8 @@ class Job:
         self, data: Any, classifier: BayesianEnsembleClassifier, *, reading: Reading | None = None
     ) -> BayesianEnsembleClassifier:
         """Add what the weights of frozen members learn from further shards, to the classifier itself."""
+        _check_classifier(classifier)
         check_is_fitted(classifier)
-        _check_class_weight(classifier)
         model = classifier.model_
         if model.bank.learns:
             raise InputTypeError(
@@ -203,12 +204,13 @@ class Job:
             place: encoding(data, stated) for place, data in self._stage("columns", work, self._tasks(), (), source)
         }
         good: list[Columns] = []
-        for place in sorted(found):
-            part = found[place]
-            fault = conflict(good[0], part) if part is not None and good else None
+        parts = [(place, part) for place, part in sorted(found.items()) if part is not None]
+        kinds = usual_kinds([part for _, part in parts])
+        for place, part in parts:
+            fault = conflict(kinds, part)
             if fault is not None:
                 self._failed(place, "columns", Failure(type(fault).__name__, fault.sentence()))
-            elif part is not None:
+            else:
                 good.append(part)
         if not good:
             raise InputError(WHO, "data", "must have a shard with rows", "none")
@@ -364,7 +366,6 @@ def prepared(
         spec.set_params(random_state=0)
     elif not isinstance(spec.random_state, int | np.integer):
         spec.set_params(random_state=int(check_random_state(spec.random_state).randint(2**31 - 1)))
-    _check_class_weight(spec)
     # The defaults are made for a stream: some members follow the last rows, and the weights the order of all.
     if isinstance(spec.members, str) and spec.members == "adaptive":
         spec.set_params(members=None)
@@ -388,7 +389,13 @@ def prepared(
     return model, spec
 
 
-def _check_class_weight(classifier: BayesianEnsembleClassifier) -> None:
+def _check_classifier(classifier: BayesianEnsembleClassifier | None) -> None:
+    """Refuse other models, and weights of rows that depend on their order."""
+    if classifier is None:
+        return
+    if not isinstance(classifier, BayesianEnsembleClassifier):
+        must = "must be a BayesianEnsembleClassifier, whose members can be trained apart"
+        raise InputTypeError(WHO, "classifier", must, repr(classifier)[:200])
     if isinstance(classifier.class_weight, str):
         raise InputError(
             WHO,
