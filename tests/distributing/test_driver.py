@@ -16,7 +16,7 @@ from distributing import driver
 from distributing.rows import classifier, shards, write_csv
 
 N_SHARDS = 6
-ALL = {f"{stage}/{place:06d}" for stage in ("survey", "train", "weigh") for place in range(N_SHARDS)}
+ALL = {f"{stage}/{place:06d}" for stage in ("survey", "train", "weigh", "check") for place in range(N_SHARDS)}
 
 
 def kept(record: Path) -> set[str]:

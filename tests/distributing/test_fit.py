@@ -1,5 +1,6 @@
 """What the plan makes of shards, beside a plain computation of the same; in one process."""
 
+from copy import deepcopy
 from importlib import import_module
 from typing import Any
 
@@ -141,6 +142,33 @@ def test_the_model_predicts_saves_and_goes_on_learning(tmp_path: Any) -> None:
     assert model.model_.about()["rows_learned"] == 3300
 
 
+@pytest.mark.parametrize("weighter", ["joint_gaussian", "gamma_rate"])
+@pytest.mark.parametrize("n_shards", [3, 8])
+def test_probabilities_are_calibrated_as_by_rows_that_no_member_saw(weighter: str, n_shards: int) -> None:
+    def noisy(n_shards: int, n_rows: int, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        for X, y in shards(n_shards, n_rows, seed=seed):
+            yield X, np.where(rng.random(n_rows) < 0.1, "no", y)
+
+    def log_loss(model: BayesianEnsembleClassifier) -> float:
+        chances = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+        return float(-np.log(chances).mean())
+
+    parts = [*noisy(n_shards, 800, 1)]
+    ((X, y),) = noisy(1, 4000, 2)
+    model = fit(parts, classifier(weighter=weighter))
+    plain = fit(parts, classifier(weighter=weighter, calibrated=False))
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    fresh = deepcopy(model)
+    fresh.calibration_ = type(model.calibration_).start()
+    for more, labels in noisy(1, 4000, 3):
+        losses = fresh.model_.decide(more)
+        codes = np.searchsorted(model.classes_, labels)
+        fresh.calibration_.learn(fresh.model_.shares(losses), losses, codes, np.ones(len(codes)), 1.0)
+    assert log_loss(model) < log_loss(plain) - 0.01
+    assert log_loss(model) == pytest.approx(log_loss(fresh), abs=0.006)
+
+
 def test_further_shards_are_merged_as_if_learned_online() -> None:
     parts, more = shards(6), shards(3, 150, seed=4)
     one, other = (fit(parts, classifier()) for _ in range(2))
@@ -177,7 +205,7 @@ def test_the_error_is_counted_by_members_that_did_not_see_the_rows() -> None:
     seen: list[Any] = []
     job = Job(on_progress=seen.append)
     model = job.fit(shards(5), classifier())
-    assert job.error(model, n_rows=100) < 0.2
+    assert job.error(model) < 0.2
     assert [(at.stage, at.done) for at in seen if at.done == at.total] == [
         (stage, 5) for stage in ("survey", "train", "weigh", "check")
     ]

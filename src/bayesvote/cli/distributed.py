@@ -193,7 +193,7 @@ _WORDS = {
     "columns": "Reading columns",
     "train": "Training members",
     "weigh": "Weighing them",
-    "check": "Counting mistakes",
+    "check": "Calibrating",
 }
 
 

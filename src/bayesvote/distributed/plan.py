@@ -1,6 +1,5 @@
 """The plan: shards train members, all shards weigh all members, and what they found is merged in order of shard."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from bayesvote._checks import Argument, InputError, InputTypeError, integer, one_of, positive
+from bayesvote._checks import Argument, InputError, InputTypeError, one_of, positive
 from bayesvote._parts import Shape
 from bayesvote._versions import versions
 from bayesvote.distributed.contents import WHO, Contents, Table, agreed
@@ -22,7 +21,20 @@ from bayesvote.distributed.inputs import Reading, Shard, shards_of, without_dupl
 from bayesvote.distributed.members import shard_members, spread
 from bayesvote.distributed.order import InOrder
 from bayesvote.distributed.record import Record, digest
-from bayesvote.distributed.stages import Check, Encode, Task, Train, Weigh, encoding, survey, trained, unpacked
+from bayesvote.distributed.stages import (
+    Check,
+    Checked,
+    Encode,
+    Task,
+    Train,
+    Weigh,
+    checked,
+    encoding,
+    survey,
+    together,
+    trained,
+    unpacked,
+)
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier
 from bayesvote.members import Bank, Union
@@ -91,6 +103,8 @@ class Job:
         self._time_limit = time_limit
         self._on_progress = on_progress
         self._last: tuple[Weigh, list[Group]] | None = None
+        self._weighed: str | None = None  # what the sums were made from
+        self._found: Checked | None = None
         self._begin([])
 
     def fit(
@@ -112,11 +126,13 @@ class Job:
             owners = tuple(group.owner for group in groups)
             weigh = Weigh(table, model.model_.weighter, model.model_.loss, owners, model.class_weight)
             state = self._weigh(weigh, groups)
+            self._last = (weigh, groups)
+            ensemble = Ensemble(Union([group.bank for group in groups]), weigh.weighter, weigh.loss)
+            ensemble.install(state, Shape(table.n_features, len(table.classes)))
+            model.model_ = ensemble
+            if model.calibrates:
+                model.calibration_ = self._checked(model, weigh, groups).calibration
         self._check_unchanged()
-        self._last = (weigh, groups)
-        ensemble = Ensemble(Union([group.bank for group in groups]), weigh.weighter, weigh.loss)
-        ensemble.install(state, Shape(table.n_features, len(table.classes)))
-        model.model_ = ensemble
         if table.names is not None:
             model.feature_names_in_ = np.array(table.names, dtype=object)
         if table.columns is not None:
@@ -151,22 +167,17 @@ class Job:
         classifier.model_.install(model.weighter.merge(model.state, state), Shape(table.n_features, len(table.classes)))
         return classifier
 
-    def error(self, model: BayesianEnsembleClassifier, n_rows: int = 4096) -> float:
+    def error(self, model: BayesianEnsembleClassifier) -> float:
         """Share of mistakes of the model of the last ``fit``, on the first rows of every shard.
 
         Members abstain on the shard that trained them, so that no row is decided by one that knows it. The weights do
         know it, as one among all rows.
         """
-        integer(WHO, "n_rows", n_rows)
         if self._last is None:
             raise InputError(WHO, "Job.error", "must come after fit")
-        (weigh, groups), seen, mistakes = self._last, 0, 0
-        check = Check(weigh, model.model_.state, n_rows)
         with self._engine:
-            for _, data in self._stage("check", check, self._tasks(), groups, None):
-                found = json.loads(data)
-                seen, mistakes = seen + found[0], mistakes + found[1]
-        return mistakes / max(seen, 1)
+            found = self._checked(model, *self._last)
+        return found.mistakes / max(found.rows, 1)
 
     @property
     def n_shards(self) -> int:
@@ -248,6 +259,7 @@ class Job:
         source: str | None = digest(weighter, weigh.loss, weigh.class_weight, _told(weigh.table), told)
         if callable(weigh.loss) or None in [group.fingerprint for group in groups]:
             source = None  # nothing tells a function from another
+        self._weighed = source
         n_rows, weights = np.zeros(len(self._shards), dtype=np.int64), np.zeros(len(self._shards))
         for place, data in self._stage("weigh", weigh, self._tasks(), groups, source):
             n_rows[place], weights[place], sums = unpacked(data, blank)
@@ -264,6 +276,21 @@ class Job:
         owners = np.repeat([group.owner for group in groups], [group.bank.n_members for group in groups])
         heard = 1 - shares - np.where(owners[:, None] == owners, 0.0, shares[:, None])
         return weighter.from_sums(weighter.completed(parts.result, heard) if shares.any() else parts.result)
+
+    def _checked(self, model: BayesianEnsembleClassifier, weigh: Weigh, groups: Sequence[Group]) -> Checked:
+        """What the first rows of every shard tell of the model of the last fit; they are asked once."""
+        if self._found is not None:
+            return self._found
+        parts, state = InOrder(len(self._shards), together), model.model_.state
+        source = digest(self._weighed, ROWS_CHECKED, *(array.tobytes() for array in state))
+        check = Check(weigh, state, ROWS_CHECKED)
+        for place, data in self._stage("check", check, self._tasks(), groups, self._weighed and source):
+            parts.add(place, checked(data))
+        for place in self._bad:
+            parts.add(place, None)
+        found: Checked = parts.result
+        self._found = found
+        return found
 
     def _stage(
         self, stage: str, work: Any, tasks: Sequence[Task], groups: Sequence[Group] = (), source: str | None = ""
@@ -312,7 +339,7 @@ class Job:
         self._shards, self.duplicates = without_duplicates(shards)
         self._versions = [shard.version for shard in self._shards]
         self._bad: dict[int, Failure] = {}
-        self._last = None
+        self._last = self._weighed = self._found = None
         self._deadline = None if self._time_limit is None else time.monotonic() + self._time_limit
         self.n_rows = 0
 
@@ -345,13 +372,14 @@ class Job:
                 )
 
 
+ROWS_CHECKED = 4096  # of every shard, to calibrate probabilities and to count mistakes
 _OF_WEIGHTS = {"weighter", "loss", "calibrated", "forgetting"}  # settings that members do not depend on
 _STAGES = {
     "survey": "the look at its labels",
     "columns": "the look at its columns",
     "train": "the training of members",
     "weigh": "the weighing of members",
-    "check": "the count of mistakes",
+    "check": "the calibration of probabilities",
 }
 
 

@@ -3,7 +3,6 @@
 Answers are bytes, so that they can be sent, recorded and checked in one form.
 """
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,9 +20,10 @@ from bayesvote.distributed.contents import WHO, Table
 from bayesvote.distributed.inputs import Shard
 from bayesvote.distributed.members import shard_members
 from bayesvote.ensemble import Ensemble
+from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._class_weight import weighted
 from bayesvote.losses import Loss
-from bayesvote.members import Bank, Frozen
+from bayesvote.members import Bank, Frozen, Union
 from bayesvote.model import decided
 from bayesvote.persistence import dumps, loads, pack, unpack
 from bayesvote.tables import Columns, read_table
@@ -138,24 +138,54 @@ class Weigh:
         return losses.of_labels(self.loss, np.concatenate(scores, axis=1))
 
 
+class Checked(NamedTuple):
+    """What the first rows of shards tell of the weighed members, and of their probabilities."""
+
+    rows: int
+    mistakes: int
+    calibration: Calibration
+
+
 @dataclass(frozen=True)
 class Check:
-    """Counts the mistakes of the weighed members on the first rows of a shard; those trained on it abstain."""
+    """Decides about the first rows of a shard: counts mistakes, and calibrates. Members trained on it abstain."""
 
     weigh: Weigh
     state: Any
     n_rows: int
 
-    def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:
-        """Return how many rows were looked at, and how many mistakes were made."""
-        rule, seen, mistakes = self.weigh.weighter.rule(self.state), 0, 0
-        for rows, y in _chunks(task.shard, self.weigh.table):
+    def __call__(self, task: Task, shared: Sequence[Bank[Any]]) -> bytes:
+        """Return how many rows were looked at, how many mistakes were made, and the calibration."""
+        how = self.weigh
+        model, rule = Ensemble(Union([*shared]), how.weighter, how.loss), how.weighter.rule(self.state)
+        silent = np.repeat([owner == task.place for owner in how.owners], [bank.n_members for bank in shared])
+        calibration, seen, mistakes = Calibration.start(), 0, 0
+        for rows, y in _chunks(task.shard, how.table):
             n = min(rows.n, self.n_rows - seen)
-            losses = rule(self.weigh.label_losses(rows.part(0, n), task.place, shared))
+            losses = rule(how.label_losses(rows.part(0, n), task.place, shared))
+            losses, w = (
+                how.weighter.spoken_for(self.state, losses, silent),
+                _weights(how.class_weight, how.table, y[:n]),
+            )
+            calibration.learn(model.shares(losses), losses, y[:n], w, 1.0)
             seen, mistakes = seen + n, mistakes + int(np.count_nonzero(decided(losses) != y[:n]))
             if seen >= self.n_rows:
                 break
-        return json.dumps([seen, mistakes]).encode()
+        return pack({"rows": seen, "mistakes": mistakes}, calibration._asdict())
+
+
+def checked(data: bytes) -> Checked:
+    """What :class:`Check` has returned."""
+    _, about, arrays = unpack(data)
+    found = Checked(int(about["rows"]), int(about["mistakes"]), Calibration(**arrays))
+    found.calibration.check()
+    return found
+
+
+def together(one: Checked, other: Checked) -> Checked:
+    """What the rows of both tell."""
+    calibration = one.calibration.merged(other.calibration)
+    return Checked(one.rows + other.rows, one.mistakes + other.mistakes, calibration)
 
 
 def unpacked(data: bytes, like: Any) -> tuple[int, float, Any]:
