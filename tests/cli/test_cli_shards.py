@@ -77,7 +77,7 @@ def test_a_second_start_goes_on(cli: Cli, files: Path) -> None:
     assert "the time limit of 0.001 s has passed" in told.err
     assert cli(*command).code == 0
     kept = {path: path.stat().st_mtime_ns for path in (files / "record").rglob("*")}
-    assert len([path for path in kept if path.is_file()]) == 12
+    assert len([path for path in kept if path.is_file()]) == 16
     assert cli(*command).code == 0
     assert kept == {path: path.stat().st_mtime_ns for path in (files / "record").rglob("*")}
 
