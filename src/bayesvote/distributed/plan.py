@@ -261,7 +261,8 @@ class Job:
             source = None  # nothing tells a function from another
         self._weighed = source
         n_rows, weights = np.zeros(len(self._shards), dtype=np.int64), np.zeros(len(self._shards))
-        for place, data in self._stage("weigh", weigh, self._tasks(), groups, source):
+        banks = [group.bank for group in groups]
+        for place, data in self._stage("weigh", weigh, self._tasks(), banks, source):
             n_rows[place], weights[place], sums = unpacked(data, blank)
             parts.add(place, sums)
         for place in self._bad:
@@ -283,8 +284,8 @@ class Job:
             return self._found
         parts, state = InOrder(len(self._shards), together), model.model_.state
         source = digest(self._weighed, ROWS_CHECKED, *(array.tobytes() for array in state))
-        check = Check(weigh, state, ROWS_CHECKED)
-        for place, data in self._stage("check", check, self._tasks(), groups, self._weighed and source):
+        shared, check = [*(group.bank for group in groups), state], Check(weigh, ROWS_CHECKED)
+        for place, data in self._stage("check", check, self._tasks(), shared, self._weighed and source):
             parts.add(place, checked(data))
         for place in self._bad:
             parts.add(place, None)
@@ -293,7 +294,7 @@ class Job:
         return found
 
     def _stage(
-        self, stage: str, work: Any, tasks: Sequence[Task], groups: Sequence[Group] = (), source: str | None = ""
+        self, stage: str, work: Any, tasks: Sequence[Task], shared: Sequence[Any] = (), source: str | None = ""
     ) -> Iterator[tuple[int, bytes]]:
         """Answers by the places of the shards: first those of the record, then as they come, each once.
 
@@ -314,7 +315,6 @@ class Job:
                 yield task.place, kept
         self._tell(stage, len(done), len(tasks))
         try:
-            shared = [group.bank for group in groups]
             for k, answer in self._engine.map(work, todo, shared, self._deadline) if todo else ():
                 place = todo[k].place
                 if place in done:

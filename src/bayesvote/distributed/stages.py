@@ -148,25 +148,24 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """Decides about the first rows of a shard: counts mistakes, and calibrates. Members trained on it abstain."""
+    """Decides about the first rows of a shard: counts mistakes, and calibrates. Members trained on it abstain.
+
+    What is shared are the banks and, after them, the weighter's state, which is too large to go with every shard.
+    """
 
     weigh: Weigh
-    state: Any
     n_rows: int
 
-    def __call__(self, task: Task, shared: Sequence[Bank[Any]]) -> bytes:
+    def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:
         """Return how many rows were looked at, how many mistakes were made, and the calibration."""
-        how = self.weigh
-        model, rule = Ensemble(Union([*shared]), how.weighter, how.loss), how.weighter.rule(self.state)
-        silent = np.repeat([owner == task.place for owner in how.owners], [bank.n_members for bank in shared])
+        how, (*banks, state) = self.weigh, shared
+        model, rule = Ensemble(Union(banks), how.weighter, how.loss), how.weighter.rule(state)
+        silent = np.repeat([owner == task.place for owner in how.owners], [bank.n_members for bank in banks])
         calibration, seen, mistakes = Calibration.start(), 0, 0
         for rows, y in _chunks(task.shard, how.table):
             n = min(rows.n, self.n_rows - seen)
-            losses = rule(how.label_losses(rows.part(0, n), task.place, shared))
-            losses, w = (
-                how.weighter.spoken_for(self.state, losses, silent),
-                _weights(how.class_weight, how.table, y[:n]),
-            )
+            asked = rule(how.label_losses(rows.part(0, n), task.place, banks))
+            losses, w = how.weighter.spoken_for(state, asked, silent), _weights(how.class_weight, how.table, y[:n])
             calibration.learn(model.shares(losses), losses, y[:n], w, 1.0)
             seen, mistakes = seen + n, mistakes + int(np.count_nonzero(decided(losses) != y[:n]))
             if seen >= self.n_rows:
