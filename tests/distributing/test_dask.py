@@ -73,6 +73,20 @@ def test_the_bits_do_not_depend_on_the_number_of_workers(workers: int) -> None:
     assert engine.link is None
 
 
+def test_a_cluster_that_is_slow_to_end_takes_no_result_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Dask(workers=1) as engine:
+        cluster: Any = engine.client.cluster
+        close, found = cluster.close, dict(engine.map(double, [1, 2]))
+
+        def slowly_close(*arguments: Any, **options: Any) -> None:
+            close(*arguments, **options)
+            raise TimeoutError
+
+        monkeypatch.setattr(cluster, "close", slowly_close)
+    assert found == {0: 2, 1: 4}
+    assert engine.link is None
+
+
 def test_collections_are_shards_and_are_predicted_on_the_cluster(engine: Dask) -> None:
     parts = shards(4)
     X, y = (np.concatenate(some) for some in zip(*parts, strict=True))

@@ -158,7 +158,8 @@ class Check:
 
     def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:
         """Return how many rows were looked at, how many mistakes were made, and the calibration."""
-        how, (*banks, state) = self.weigh, shared
+        how, (*banks, sent) = self.weigh, shared
+        state = type(sent)(*map(np.array, sent))  # what Dask hands from worker to worker cannot be written to
         model, rule = Ensemble(Union(banks), how.weighter, how.loss), how.weighter.rule(state)
         silent = np.repeat([owner == task.place for owner in how.owners], [bank.n_members for bank in banks])
         calibration, seen, mistakes = Calibration.start(), 0, 0
