@@ -1,7 +1,7 @@
 """What docs/distributed.md says of shards: error and time on covtype, lost workers, memory, merging and scheduling.
 
-Run ``python benchmarks/shards.py covtype``, or ``memory``, ``kills``, ``merge``, ``abstain``. Time by the clock means
-something on a machine that does nothing else; the processor's time is that of all processes.
+Run ``python benchmarks/shards.py covtype``, or ``trees``, ``memory``, ``kills``, ``merge``, ``abstain``. Time by the
+clock means something on a machine that does nothing else; the processor's time is that of all processes.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -22,9 +23,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from bayesvote import BayesianEnsembleClassifier, Ensemble, JointGaussian, Union, load_dataset
+from bayesvote import BayesianEnsembleClassifier, Committees, Ensemble, JointGaussian, TreeBank, Union, load_dataset
 from bayesvote._checks import Array, Labels
-from bayesvote.distributed import Dask, Loop, fit, shard_members
+from bayesvote.distributed import Dask, Loop, Progress, fit, shard_members
 from bayesvote.distributed.order import InOrder
 from bayesvote.persistence import dumps
 
@@ -78,7 +79,7 @@ def measure_covtype(n_rows: int | None, n_shards: int) -> None:
     print(f"covtype: {len(y):,} rows in {n_shards} shards, {len(truth):,} held out; {os.cpu_count()} cores", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         write_shards(Path(folder), X, y, n_shards)
-        files, bits = f"{folder}/*.parquet", {}
+        files, bits, clocks = f"{folder}/*.parquet", {}, {}
         with timed("loop", times):
             model = fit(files, engine=Loop())
         bits["loop"] = dumps(model)
@@ -88,8 +89,14 @@ def measure_covtype(n_rows: int | None, n_shards: int) -> None:
                 model = fit(files, engine=engine)
             bits[f"{workers} workers"] = dumps(model)
             times["workers processor"] = times["start processor"]  # known of workers that have ended
+            clocks[f"{workers} of Dask"] = times["workers clock"]
             tell(f"{n_shards} shards, {workers} workers of Dask", named(model.predict), name="workers")
             print(f"{'':44s} with the cluster's start and end: {times['start clock']:.1f} s")
+        beside = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in clocks.items())
+        gained = clocks["1 of Dask"] / clocks["2 of Dask"]
+        print(
+            f"by the clock, once the cluster has started: {beside}; two workers are {gained:.2f} times as fast as one"
+        )
         print("same bits:", {name: data == bits["loop"] for name, data in bits.items()})
         print(f"model file: {len(bits['loop']) / 1e6:.1f} MB, {model.model_.total_members} members", flush=True)
         voting = BayesianEnsembleClassifier(shard_members(X.shape[1]), n_members=128, weighter="voting")
@@ -109,6 +116,26 @@ def measure_covtype(n_rows: int | None, n_shards: int) -> None:
     with timed("stream", times):
         single = BayesianEnsembleClassifier(members, random_state=0).fit(X, y)
     tell("the same ensemble in one stream", single.predict, name="stream")
+
+
+def measure_trees(n_rows: int | None, n_shards: int) -> None:
+    """What more trees a shard would bring, which vote in committees so that weights and statistics stay as many."""
+    X, y, held, truth = covtype(n_rows)
+    edges = np.linspace(0, len(y), n_shards + 1).astype(int)
+    shards = [(X[a:b], y[a:b]) for a, b in pairwise(edges.tolist())]
+    for n_trees in (5, 16):
+        trees, *others = shard_members(X.shape[1]).banks
+        assert isinstance(trees, TreeBank)
+        committees = [n_trees // 5 + (k < n_trees % 5) for k in range(5)]
+        bank = Union([Committees(replace(trees, n_trees=n_trees), [*committees, 1]), *others])
+        times: dict[str, float] = {}
+        with timed("fit", times):
+            model = fit(shards, BayesianEnsembleClassifier(bank, n_members=bank.n_members * n_shards))
+        error, size = np.mean(model.predict(held) != truth), len(dumps(model)) / 1e6
+        seconds = times["fit processor"]
+        print(
+            f"{n_trees} trees a shard: error {error:.4f}, {seconds:.0f} s of the processor, {size:.0f} MB", flush=True
+        )
 
 
 def sklearn(name: str) -> Any:
@@ -245,8 +272,7 @@ def measure_memory(n_rows: int, limit: str) -> None:
             watch.start()
             start = time.perf_counter()
             classifier = BayesianEnsembleClassifier(shard_members(n_features), n_members=32)
-            progress = lambda at: watch.at(at.stage, at.done)  # noqa: E731
-            model = fit(f"{folder}/*.parquet", classifier, engine=engine, on_progress=progress)
+            model = fit(f"{folder}/*.parquet", classifier, engine=engine, on_progress=watch.at)
             print(f"done in {time.perf_counter() - start:.0f} s by the clock; workers restarted: {watch.restarts}")
         watch.tell()
         rng = np.random.default_rng(10**6)
@@ -269,9 +295,13 @@ class Watch(threading.Thread):
         """How many workers were started beyond the first two."""
         return len(self._pids) - 2
 
-    def at(self, stage: str, done: int) -> None:
-        """Take note of where the run is."""
-        self._now = (stage, done // 20)
+    def at(self, progress: Progress) -> None:
+        """Take note of where the run is, and say so at every tenth of a stage."""
+        tenth = 10 * progress.done // max(progress.total, 1)
+        if (progress.stage, tenth) != self._now:
+            most = max(self._most.values(), default=0.0)
+            print(f"{progress.stage}: {progress.done} of {progress.total}, {most:.0f} MB at most so far", flush=True)
+        self._now = (progress.stage, tenth)
 
     def run(self) -> None:
         """Look twice a second."""
@@ -294,7 +324,7 @@ class Watch(threading.Thread):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["covtype", "abstain", "merge", "kills", "memory"])
+    parser.add_argument("what", choices=["covtype", "trees", "abstain", "merge", "kills", "memory"])
     parser.add_argument("--rows", type=int)
     parser.add_argument("--shards", type=int, default=SHARDS)
     parser.add_argument("--kills", type=int, default=100)
@@ -304,6 +334,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.what == "covtype":
         measure_covtype(asked.rows, asked.shards)
+    elif asked.what == "trees":
+        measure_trees(asked.rows, asked.shards)
     elif asked.what == "abstain":
         measure_abstaining()
     elif asked.what == "merge":

@@ -16,9 +16,9 @@ def shards(n_shards: int = 6, n_rows: int = 240, n_classes: int = 2, seed: int =
     found = []
     for _ in range(n_shards):
         X = rng.normal(size=(n_rows, 4))
-        y = (X[:, 0] * X[:, 1] > 0) + (n_classes == 3) * (X[:, 2] > 0.5)
+        y = (X[:, 0] * X[:, 1] > 0).astype(int) + (n_classes == 3) * (X[:, 2] > 0.5)
         X[rng.random(X.shape) < 0.01] = np.nan
-        found.append((X, np.array(["no", "perhaps", "yes"] if n_classes == 3 else ["no", "yes"])[y.astype(int)]))
+        found.append((X, np.array(["no", "perhaps", "yes"] if n_classes == 3 else ["no", "yes"])[y]))
     return found
 
 

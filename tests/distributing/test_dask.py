@@ -63,6 +63,30 @@ def test_two_workers_give_the_bits_of_the_loop(engine: Dask, tmp_path: Path) -> 
         fit(files, classifier(), engine=engine)
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_bits_do_not_depend_on_the_number_of_workers(workers: int) -> None:
+    parts = shards(5, n_classes=3)
+    with Dask(workers) as engine:
+        assert len(engine.worker_pids()) == workers
+        model = fit(parts, classifier(class_weight={"yes": 2.0}), engine=engine)
+    assert dumps(model) == dumps(fit(parts, classifier(class_weight={"yes": 2.0})))
+    assert engine.link is None
+
+
+def test_a_cluster_that_is_slow_to_end_takes_no_result_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Dask(workers=1) as engine:
+        cluster: Any = engine.client.cluster
+        close, found = cluster.close, dict(engine.map(double, [1, 2]))
+
+        def slowly_close(*arguments: Any, **options: Any) -> None:
+            close(*arguments, **options)
+            raise TimeoutError
+
+        monkeypatch.setattr(cluster, "close", slowly_close)
+    assert found == {0: 2, 1: 4}
+    assert engine.link is None
+
+
 def test_collections_are_shards_and_are_predicted_on_the_cluster(engine: Dask) -> None:
     parts = shards(4)
     X, y = (np.concatenate(some) for some in zip(*parts, strict=True))
@@ -89,6 +113,28 @@ def test_after_the_time_limit_nothing_is_waited_for(engine: Dask) -> None:
     with pytest.raises(TimeoutError):
         list(engine.map(sleep, [0.0, 5.0, 5.0, 5.0], deadline=start + 1))
     assert time.monotonic() - start < 10
+
+
+def slowly(rows: Any) -> Any:
+    if len(rows) > 0 and np.nanmin(rows) < -100:
+        time.sleep(600)
+    return rows
+
+
+def test_a_shard_that_hangs_stops_the_run_at_its_time_limit(tmp_path: Path) -> None:
+    parts = shards(4, 60)
+    X, y = (np.concatenate(some) for some in zip(*parts, strict=True))
+    labels = da.from_array(y, chunks=60)
+    with Dask(workers=2) as engine:
+        fit((da.from_array(X, chunks=(60, 4)), labels), classifier(), engine=engine)  # all that is needed is imported
+        X[-1, 0] = -1000.0
+        rows = da.from_array(X, chunks=(60, 4)).map_blocks(slowly, dtype=float, meta=np.empty((0, 4)))
+        start = time.monotonic()
+        with pytest.raises(TimeoutError, match=r"limit of 10 s has passed, with [1-3] of 4 shards through the look"):
+            fit((rows, labels), classifier(), engine=engine, record=tmp_path, time_limit=10)
+        assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 60  # nor does the cluster wait for it
+    assert len([*tmp_path.glob("survey/??????")]) in (1, 2, 3)  # one may have waited behind it
 
 
 def test_work_that_ends_its_process_every_time_is_to_blame_and_no_other(engine: Dask) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier
 from bayesvote.distributed import Job, fit, predict, predict_proba, weigh
 from bayesvote.persistence import dumps
 from distributing.rows import Shards, classifier, shards, write_csv
@@ -91,6 +92,54 @@ def test_columns_are_found_by_name_and_others_are_bad(tmp_path: Path) -> None:
         fit(files, classifier(), target="pet")
 
 
+def test_the_shard_that_differs_from_most_is_bad_also_if_it_is_the_first(tmp_path: Path) -> None:
+    parts = shards(5)
+    files = write_csv(tmp_path, parts)
+    Path(files[0]).write_text(Path(files[0]).read_text().replace("a,b,c,d", "a,b,c,e", 1))
+    with pytest.raises(ValueError, match=r"00\.csv must come .*as in most shards, got none named 'd' and others, 'e'"):
+        fit(files, classifier())
+    job = Job(bad_shards="skip")
+    assert job.fit(files, classifier()).feature_names_in_.tolist() == [*"abcd"]
+    assert [os.path.basename(name) for name in job.skipped] == ["00.csv"]
+    job.fit([(parts[0][0][:, :3], parts[0][1]), *parts[1:]], classifier())
+    assert [*job.skipped] == ["shard 0"]
+
+
+def test_columns_without_names_are_known_by_their_places() -> None:
+    parts = shards(4)
+    X, y = (np.concatenate(some) for some in zip(*parts, strict=True))
+    frame = pandas.DataFrame(X).assign(pet=y).rename(columns={"pet": 4})
+    for data in (dd.from_pandas(frame, npartitions=4), [(pandas.DataFrame(X), y) for X, y in parts]):
+        model = fit(data, classifier())
+        assert bits(model) == bits(fit(parts, classifier()))
+        assert not hasattr(model, "feature_names_in_")
+
+
+def test_blocks_of_unknown_size_are_shards() -> None:
+    parts = shards(4)
+    X, y = (np.concatenate(some) for some in zip(*parts, strict=True))
+    frame = dd.from_pandas(pandas.DataFrame(X, columns=[*"abcd"]).assign(pet=(y == "yes").astype(int)), npartitions=4)
+    rows, labels = frame[[*"abcd"]].to_dask_array(), frame["pet"].to_dask_array()
+    expected = bits(fit([(X, (y == "yes").astype(int)) for X, y in parts], classifier()))
+    for block in (labels, da.from_array((y == "yes").astype(int), chunks=240)):
+        assert bits(fit((rows, block), classifier())) == expected
+    lazy = predict(fit((rows, labels), classifier()), rows)
+    assert lazy.dtype == np.int64
+    assert len(lazy.compute(scheduler="synchronous")) == 960
+    known = da.from_array(X, chunks=(240, 4))
+    with pytest.raises(ValueError, match=r"block 0 must come .*must have one label for each of its \d+ rows, got 240"):
+        fit((known[known[:, 0] > 0], labels), classifier())
+    with pytest.raises(ValueError, match=r"same blocks of rows, got 4 blocks of nan.* and 3 of .*compute_chunk_sizes"):
+        fit((rows, da.from_array(y, chunks=320)), classifier())
+
+
+@pytest.mark.parametrize("wrong", [OzaBoostClassifier(), "adaptive", BayesianEnsembleClassifier])
+def test_other_classifiers_are_refused(wrong: Any) -> None:
+    for call in (fit, weigh):
+        with pytest.raises(TypeError, match="classifier must be a BayesianEnsembleClassifier"):
+            call(shards(3), wrong)
+
+
 def test_bad_shards_are_named_or_skipped_and_counted(tmp_path: Path) -> None:
     parts = shards(6)
     files = write_csv(tmp_path, parts)
@@ -165,7 +214,7 @@ def test_labels_and_widths_must_agree() -> None:
     parts = shards(4)
     X, y = parts[0]
     cases: list[tuple[Any, str]] = [
-        ((X[:, :3], y), "must have 4 features, as those of the first shard, got 3"),
+        ((X[:, :3], y), "must have 4 features, as in most shards, got 3"),
         ((X, np.arange(240) % 2), "its labels must be text, as in other shards, got 0"),
         ((X, y[:100]), "must have one label for each of its 240 rows, got 100"),
         ((X, np.array([None, *y[1:]], dtype=object)), "missing"),
@@ -179,9 +228,18 @@ def test_labels_and_widths_must_agree() -> None:
     model = fit(parts, classifier(), classes=["no", "perhaps", "yes"])
     assert model.classes_.tolist() == ["no", "perhaps", "yes"]
     before = dumps(model)
-    with pytest.raises(ValueError, match="must have 4 features"):
+    with pytest.raises(ValueError, match="must have 4 features, as those that the model knows, got 3"):
         weigh([(X[:, :3], y)], model)
     assert dumps(model) == before
+
+
+def test_a_column_of_many_values_is_not_taken_for_labels(tmp_path: Path) -> None:
+    files = write_csv(tmp_path, [(np.nan_to_num(X), y) for X, y in shards(4, 60)])
+    with pytest.raises(ValueError, match=r"at most 100 labels that are not named, got 2\d\d.* Is target the right"):
+        fit(files, classifier(), target="a", features=["b", "c", "d"])
+    many = [(np.arange(120.0)[:, None], np.arange(120))] * 3
+    small = classifier(members="naive_bayes", n_members=6, weighter="gamma_rate")
+    assert len(fit(many, small, classes=range(120)).classes_) == 120
 
 
 @pytest.mark.parametrize(

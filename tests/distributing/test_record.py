@@ -1,9 +1,11 @@
 """A second start goes on where the first was stopped, and uses nothing that was made from something else."""
 
 import time
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayesvote.distributed import Job, Loop, fit
@@ -29,14 +31,14 @@ class Counting(Loop):
 def test_a_second_start_goes_on_after_any_shard(tmp_path: Path) -> None:
     parts = shards(4, 60)
     expected = dumps(fit(parts, classifier()))
-    for most in range(0, 12, 3):
+    for most in range(0, 16, 3):
         folder, first, second = tmp_path / str(most), Counting(most), Counting()
         with pytest.raises(KeyboardInterrupt):
             fit(parts, classifier(), engine=first, record=folder)
         assert dumps(fit(parts, classifier(), engine=second, record=folder)) == expected
         assert len(first.done) == most
         assert sorted(first.done + second.done) == sorted(
-            (stage, place) for stage in ("survey", "Train", "Weigh") for place in range(4)
+            (stage, place) for stage in ("survey", "Train", "Weigh", "Check") for place in range(4)
         )
     third = Counting()
     assert dumps(fit(parts, classifier(), engine=third, record=folder)) == expected
@@ -52,21 +54,38 @@ def redone(parts: Any, folder: Path, model: Any, **options: Any) -> list[tuple[s
 def test_what_was_made_from_something_else_is_made_again(tmp_path: Path) -> None:
     files = write_csv(tmp_path, shards(4, 60))
     folder = tmp_path / "record"
-    assert len(redone(files, folder, classifier())) == 12
+    assert len(redone(files, folder, classifier())) == 16
     assert redone(files, folder, classifier()) == []
-    # Another weighter has other sums; other members are trained again, by the same rows.
-    assert {stage for stage, _ in redone(files, folder, classifier(weighter="gamma_rate"))} == {"Train", "Weigh"}
-    assert {stage for stage, _ in redone(files, folder, classifier(random_state=7))} == {"Train", "Weigh"}
+    # Another weighter has other sums, of the same members; other members are trained again, by the same rows.
+    assert {stage for stage, _ in redone(files, folder, classifier(weighter="gamma_rate"))} == {"Weigh", "Check"}
+    assert {stage for stage, _ in redone(files, folder, classifier(random_state=7))} == {"Train", "Weigh", "Check"}
+    heavy = classifier(class_weight={"no": 2.0})
+    assert {stage for stage, _ in redone(files, folder, heavy)} == {"Train", "Weigh", "Check"}
     # A shard that has changed is looked at again, and so are all weights, as its members have changed.
     redone(files, folder, classifier())
     lines = Path(files[2]).read_text().splitlines(keepends=True)
     Path(files[2]).write_text("".join(lines[:-5]))
-    assert redone(files, folder, classifier()) == [("survey", 2), ("Train", 2), *(("Weigh", k) for k in range(4))]
-    # A shard that trains no members is the only one to be weighed again.
+    everywhere = [(stage, place) for stage in ("Weigh", "Check") for place in range(4)]
+    assert redone(files, folder, classifier()) == [("survey", 2), ("Train", 2), *everywhere]
+    # A shard that trains no members is the only one to be weighed again; the probabilities are those of new weights.
     few = classifier(n_members=12)
     redone(files, folder, few)
     Path(files[1]).write_text("".join(lines[:-7]))
-    assert redone(files, folder, few) == [("survey", 1), ("Weigh", 1)]
+    assert redone(files, folder, few) == [("survey", 1), ("Weigh", 1), *everywhere[4:]]
+
+
+def test_sums_of_a_loss_of_the_users_are_not_recorded_as_nothing_tells_it_from_another(tmp_path: Path) -> None:
+    files, folder = write_csv(tmp_path, shards(3, 60)), tmp_path / "record"
+
+    def loss(z: Any) -> Any:
+        return next(factors) * np.exp(-np.abs(z))
+
+    for factor in (0.5, 0.9):
+        engine, factors = Counting(), repeat(factor)
+        model = fit(files, classifier(loss=loss, weighter="gamma_rate"), engine=engine, record=folder)
+        assert [stage for stage, _ in engine.done if stage == "Weigh"] == ["Weigh"] * 3
+        again = fit(files, classifier(loss=loss, weighter="gamma_rate"))
+        np.testing.assert_array_equal(model.model_.weights(), again.model_.weights())
 
 
 def test_a_damaged_record_is_made_again(tmp_path: Path) -> None:

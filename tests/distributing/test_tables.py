@@ -92,6 +92,17 @@ def test_columns_can_be_stated_and_must_be_of_one_kind(tmp_path: Path) -> None:
     assert len(other.predict(parts[0][0])) == 150
 
 
+def test_the_kind_of_a_column_is_that_of_most_shards_that_know_it() -> None:
+    parts = tables(5)
+    parts[0] = (parts[0][0].assign(mass=None), parts[0][1])  # fits all others, which do not fit each other
+    parts[1] = (parts[1][0].assign(mass="heavy"), parts[1][1])
+    with pytest.raises(ValueError, match=r"shard 1 must come .*'mass' must be of the kind 'number', as in most shards"):
+        fit(parts, classifier())
+    with pytest.warns(UserWarning, match="1 shards were skipped, the first shard 1"):
+        model = fit(parts, classifier(), bad_shards="skip")
+    assert model.columns_.describe()[1]["kind"] == "number"
+
+
 def test_shards_of_numbers_only_fit_those_with_texts() -> None:
     parts = tables()
     numbers = [(X[["mass"]].assign(code=k % 3), y) for k, (X, y) in enumerate(parts)]

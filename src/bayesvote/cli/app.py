@@ -292,7 +292,14 @@ def run(
         _must_have_room(option, path)
     if engine is not None:
         sharding.refuse(
-            {"--predictions": predictions, "--report": report, "--checkpoint": checkpoint, "--resume": resume or None}
+            {
+                "--predictions": predictions,
+                "--report": report,
+                "--checkpoint": checkpoint,
+                "--resume": resume or None,
+                "--from-here": from_here or None,
+                "--n-features": n_features,
+            }
         )
         return sharding.learn(file, settings, model_out=model_out, as_json=json)
     _must_exist(file)

@@ -107,7 +107,6 @@ class Sharding:
     def learn(self, file: str, settings: "Settings", *, model_out: Path | None, as_json: bool) -> int:
         """Learn from the files that a glob names, and show the result; return the exit code."""
         from bayesvote.cli import show
-        from bayesvote.cli.settings import place_or_name
         from bayesvote.distributed import Job, Reading
         from bayesvote.persistence import save
 
@@ -116,8 +115,6 @@ class Sharding:
             raise typer.BadParameter("it must be left as it is with --engine.", param_hint=next(filter(what.get, what)))
         with usage():
             classifier: Any = settings.classifier()
-        if settings.members is None:
-            classifier.set_params(members=None)
         classes = settings.classes and [text.strip() for text in settings.classes.split(",")]
         start = time.perf_counter()
         engine = self.engine()
@@ -131,7 +128,7 @@ class Sharding:
                 time_limit=self.time_limit,
                 on_progress=bar.show,
             )
-            reading = Reading(settings.format, place_or_name(settings.target), settings.bad_lines, settings.chunk_size)
+            reading = Reading(**settings.reading())
             model = job.fit(file, classifier, reading=reading, classes=_numbers(classes))
             error = job.error(model)
         if model_out is not None:
@@ -143,6 +140,7 @@ class Sharding:
             "duplicates": job.duplicates,
             "rows": job.n_rows,
             "members": model.model_.total_members,
+            "weighter": model.weighter,
             "error": error,
             "classes": model.classes_.tolist(),
             "features": model.n_features_in_,
@@ -195,7 +193,7 @@ _WORDS = {
     "columns": "Reading columns",
     "train": "Training members",
     "weigh": "Weighing them",
-    "check": "Counting mistakes",
+    "check": "Calibrating",
 }
 
 
@@ -214,11 +212,13 @@ def _numbers(classes: Any) -> Any:
 def _print(figures: dict[str, Any]) -> None:
     from bayesvote.cli import show
 
+    instead = figures["settings"]["weighter"] in (None, "drifting")
     facts = {
         "shards": f"{figures['shards']:,}"
         + (f", {len(figures['skipped_shards'])} skipped" * bool(figures["skipped_shards"])),
         "rows": f"{figures['rows']:,}",
         "members": f"{figures['members']:,}, trained on shards and frozen",
+        "weights": figures["weighter"] + ", as drifting ones depend on the order of the rows" * instead,
         "error": f"{figures['error']:.4f} on the first rows of every shard, by members that did not see them",
         "time": f"{figures['seconds']:.2f} s",
     }

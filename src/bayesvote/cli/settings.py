@@ -17,7 +17,7 @@ from bayesvote.datasets import Chunk, Stream, Survey, stream, survey
 from bayesvote.datasets.streams import listed
 from bayesvote.estimators import CLASSIFIERS
 
-_READING = ("chunk_size", "bad_lines", "header", "decimal", "columns", "features")
+_READING = ("format", "chunk_size", "bad_lines", "header", "decimal", "columns", "features")
 _MOST_CLASSES = 100  # more labels than this, if they were not named, are probably those of a wrong column
 
 
@@ -70,17 +70,16 @@ class Settings:
     def open(self, file: str, n_features: int | None, flush_after: float | None) -> Stream:
         """Open the file to learn from."""
         with target_usage():
-            return stream(file, self.format, n_features=n_features, flush_after=flush_after, **self._reading())
+            return stream(file, n_features=n_features, flush_after=flush_after, **self.reading())
 
     def survey(self, file: str, on_rows: Callable[[int], None]) -> Survey:
         """Find the labels of the file."""
         with target_usage():
-            return survey(file, self.format, n_features=self.n_features, on_rows=on_rows, **self._reading())
+            return survey(file, n_features=self.n_features, on_rows=on_rows, **self.reading())
 
-    def _reading(self) -> dict[str, Any]:
-        target = place_or_name(self.target)
-        named = {name: getattr(self, name) for name in _READING}
-        return {"target": target, **named}
+    def reading(self) -> dict[str, Any]:
+        """How files are read, as ``stream`` and ``survey`` take it."""
+        return {"target": place_or_name(self.target), **{name: getattr(self, name) for name in _READING}}
 
     def known_classes(self, first: Chunk) -> NDArray[Any]:
         """The labels that were named, as numbers if those of the file are."""

@@ -7,7 +7,7 @@ model does not depend on it, bit for bit.
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -44,6 +44,9 @@ def fit(
     classes: ArrayLike | None = None,
     format: str = "auto",  # noqa: A002 - as in datasets.stream
     bad_lines: str = "error",
+    header: bool | None = None,
+    decimal: str | None = None,
+    features: Sequence[str] | None = None,
     engine: Engine | None = None,
     record: str | os.PathLike[str] | None = None,
     bad_shards: str = "error",
@@ -62,15 +65,16 @@ def fit(
         The shards: paths and globs of LIBSVM, CSV or Parquet files, a shard each; a dask.dataframe, whose partitions
         they are; a pair (X, y) of dask.arrays, cut into the same blocks of rows; or a list of pairs (X, y) in memory.
     classifier
-        What to train; it stays as it is. Its ``n_members`` are those of all shards together. Members are a name; or a
-        bank, of which a copy is trained by each of as many shards as make up that number; or None for
-        :func:`shard_members`, which is the default with 128 members. A ``random_state`` of None means 0. In the
-        place of "drifting", the default weights, which depend on the order of the rows, are those of "joint_gaussian".
+        What to train; it stays as it is. Its ``n_members`` are those of all shards together, 128 if no classifier is
+        given. Members are a name; or a bank, of which a copy is trained by each of as many shards as make up that
+        number. Its defaults are made for a stream. In the place of the members "adaptive" shards train
+        :func:`shard_members`, and in the place of the weights "drifting", which depend on the order of the rows, are
+        those of "joint_gaussian". A ``random_state`` of None means 0.
     target
         The label's column, by name or place; the last one by default.
     classes
         All labels that can come, if not those of the shards.
-    format, bad_lines
+    format, bad_lines, header, decimal, features
         Of files, as in :func:`bayesvote.datasets.stream`.
     engine
         What does the work: ``Loop()``, the default, or ``Dask(...)``.
@@ -98,8 +102,9 @@ def fit(
     >>> bool(np.mean(model.predict(X[:1000]) == y[:1000]) > 0.9)
     True
     """
+    reading = Reading(format, target, bad_lines, header=header, decimal=decimal, features=features)
     job = Job(engine, record=record, bad_shards=bad_shards, time_limit=time_limit, on_progress=on_progress)
-    model = job.fit(data, classifier, reading=Reading(format, target, bad_lines), classes=classes)
+    model = job.fit(data, classifier, reading=reading, classes=classes)
     _warn(job)
     return model
 
@@ -111,6 +116,9 @@ def weigh(
     target: str | int | None = None,
     format: str = "auto",  # noqa: A002
     bad_lines: str = "error",
+    header: bool | None = None,
+    decimal: str | None = None,
+    features: Sequence[str] | None = None,
     engine: Engine | None = None,
     record: str | os.PathLike[str] | None = None,
     bad_shards: str = "error",
@@ -121,14 +129,15 @@ def weigh(
 
     Parameters
     ----------
-    data, target, format, bad_lines, engine, record, bad_shards, time_limit, on_progress
+    data, target, format, bad_lines, header, decimal, features, engine, record, bad_shards, time_limit, on_progress
         As in :func:`fit`.
     classifier
         A fitted one, of frozen members: one that ``fit`` returned, or that was fitted with members that were. Its
         weights go on from where they are; it is changed when all shards are done, and not before.
     """
+    reading = Reading(format, target, bad_lines, header=header, decimal=decimal, features=features)
     job = Job(engine, record=record, bad_shards=bad_shards, time_limit=time_limit, on_progress=on_progress)
-    job.weigh(data, classifier, reading=Reading(format, target, bad_lines))
+    job.weigh(data, classifier, reading=reading)
     _warn(job)
     return classifier
 

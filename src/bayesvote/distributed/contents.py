@@ -11,6 +11,7 @@ from bayesvote.distributed.engines import Failure
 from bayesvote.tables import Columns
 
 WHO = "distributed"
+MOST_LABELS = 100  # more than this, if they were not named, are probably those of a wrong column
 
 
 class Contents(NamedTuple):
@@ -48,13 +49,14 @@ def agreed(
     """What shards have in common, and what is wrong with those that do not fit the first, or a table that is known."""
     if not found:
         raise InputError(WHO, "data", "must have a shard that can be read", "none")
-    first = found[min(found)] if known is None else Contents(0, known.classes.tolist(), known.n_features, known.names)
+    first = _usual(found) if known is None else Contents(0, known.classes.tolist(), known.n_features, known.names)
+    as_in = "as in most shards" if known is None else "as those that the model knows"
     named = None if classes is None else np.unique(np.asarray(classes))
     text = any(isinstance(label, str) for one in (first, *found.values()) for label in one.labels[:1])
     good, faults = [], {}
     for place, one in sorted(found.items()):
         try:
-            _check_columns(one, first)
+            _check_columns(one, first, as_in)
             _check_labels(one, text, named)
             good.append(one)
         except InputError as error:
@@ -65,19 +67,33 @@ def agreed(
     if good and len(labels) < 2:
         got = f"only {labels.tolist()[0]!r}" if len(labels) else "no rows"
         raise InputError(WHO, "the shards", "must have two labels or more in all", got, "Is target the right column?")
+    if named is None and len(labels) > MOST_LABELS:
+        raise InputError(
+            WHO,
+            "the shards",
+            f"must have at most {MOST_LABELS} labels that are not named",
+            f"{len(labels)}, the first {labels.tolist()[0]!r}",
+            "Is target the right column? If so, name all labels, as classes.",
+        )
     return Table(max((one.n_features for one in good), default=0), first.names, labels), faults
 
 
-def _check_columns(one: Contents, first: Contents) -> None:
+def _usual(found: dict[int, Contents]) -> Contents:
+    """The first of those shards that agree about their columns with most others."""
+    ordered = [found[place] for place in sorted(found)]
+    kinds = [sorted(one.names) if one.names is not None else one.may_be_wider or one.n_features for one in ordered]
+    return ordered[max(range(len(kinds)), key=lambda place: (kinds.count(kinds[place]), -place))]
+
+
+def _check_columns(one: Contents, first: Contents, as_in: str) -> None:
     if first.names is not None:
-        order_of(one.names, first.names)
+        order_of(one.names, first.names, as_in)
     elif one.names is not None:
-        raise InputError("", "the columns", "must have no names, as in the first shard", _some(one.names))
+        raise InputError("", "the columns", f"must have no names, {as_in}", _some(one.names))
     elif one.n_features != first.n_features and not (
         one.may_be_wider and (first.may_be_wider or one.n_features < first.n_features)
     ):
-        must = f"must have {first.n_features} features, as those of the first shard"
-        raise InputError("", "its rows", must, str(one.n_features))
+        raise InputError("", "its rows", f"must have {first.n_features} features, {as_in}", str(one.n_features))
 
 
 def _check_labels(one: Contents, text: bool, named: NDArray[Any] | None) -> None:
@@ -91,13 +107,13 @@ def _check_labels(one: Contents, text: bool, named: NDArray[Any] | None) -> None
         raise InputError("", "its labels", must, repr(unknown[0]), "Name all labels that can come.")
 
 
-def order_of(found: list[str] | None, names: list[str]) -> list[int] | None:
+def order_of(found: list[str] | None, names: list[str], as_in: str = "as in other shards") -> list[int] | None:
     """Places of the named columns among those found; None if they are the same."""
     if found == names:
         return None
     if found is None or sorted(found) != sorted(names):
         got = "columns without names" if found is None else _difference(found, names)
-        raise InputError("", "the columns", f"must be {_some(names)}, as in the first shard", got)
+        raise InputError("", "the columns", f"must be {_some(names)}, {as_in}", got)
     return [found.index(name) for name in names]
 
 

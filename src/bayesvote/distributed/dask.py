@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -95,7 +95,9 @@ class Dask:
         self._depth -= 1
         if self._depth == 0:
             self._client = None
-            self._stack.close()
+            # Workers are killed by now. If that takes long on a busy machine, their work is done all the same.
+            with suppress(TimeoutError):
+                self._stack.close()
 
     @property
     def link(self) -> str | None:

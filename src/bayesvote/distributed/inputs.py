@@ -49,6 +49,13 @@ class Reading:
     bad_lines: str = "error"
     chunk_size: int = 8192
     columns: Mapping[str, str] | None = None
+    header: bool | None = None
+    decimal: str | None = None
+    features: Sequence[str] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``stream`` and ``survey`` take, but for the path."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -76,15 +83,7 @@ class FileShard:
 
     def survey(self) -> Contents:
         """Read the labels; of CSV and LIBSVM text, that is everything."""
-        how = self.reading
-        found = survey(
-            self.path,
-            how.format,
-            target=how.target,
-            bad_lines=how.bad_lines,
-            chunk_size=how.chunk_size,
-            columns=how.columns,
-        )
+        found = survey(self.path, **self.reading.arguments())
         rows = self._open(found.n_features or None)
         try:
             first = next(rows, None)
@@ -109,16 +108,7 @@ class FileShard:
             rows.close()
 
     def _open(self, n_features: int | None) -> Any:
-        how = self.reading
-        return stream(
-            self.path,
-            how.format,
-            chunk_size=how.chunk_size,
-            target=how.target,
-            bad_lines=how.bad_lines,
-            n_features=n_features,
-            columns=how.columns,
-        )
+        return stream(self.path, n_features=n_features, **self.reading.arguments())
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +205,7 @@ def shards_of(data: Any, reading: Reading) -> list[Shard]:
             must = "must be a path or a pair (X, y), X a table or an array of rows by features"
             raise InputTypeError(WHO, f"shard {place}", must, repr(one)[:200])
         labels = np.asarray(one[1])
-        found.append(ArrayShard(one[0], labels, f"shard {place}", reading.chunk_size, reading.columns))
+        found.append(ArrayShard(without_names(one[0]), labels, f"shard {place}", reading.chunk_size, reading.columns))
     return found
 
 
@@ -239,6 +229,14 @@ def without_duplicates(shards: Sequence[Shard]) -> tuple[list[Shard], list[str]]
     kept: dict[str, Shard] = {}
     again = [shard.name for shard in shards if kept.setdefault(shard.identity, shard) is not shard]
     return list(kept.values()), again
+
+
+def without_names(X: Any) -> Any:
+    """A table as it is or, if it has numbers alone and no texts for names, an array, as scikit-learn takes it."""
+    names = getattr(X, "columns", None) if hasattr(X, "iloc") else None
+    if names is None or all(isinstance(name, str) for name in names) or has_text(X):
+        return X
+    return X.to_numpy(dtype=np.float64)
 
 
 def plain(labels: NDArray[Any]) -> NDArray[Any]:

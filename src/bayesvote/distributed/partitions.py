@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import InputError, InputTypeError
 from bayesvote.distributed.contents import WHO, Contents, Table
-from bayesvote.distributed.inputs import ArrayShard, Reading
+from bayesvote.distributed.inputs import ArrayShard, Reading, without_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,7 @@ class PartitionShard:
     """A partition: what makes it, to be computed where the shard is read, in one process and always the same."""
 
     parts: tuple[Any, ...]  # one delayed table, or a delayed array and the delayed labels
-    target: str | None
+    target: Any  # the name of a column, which need not be a text
     name: str
     reading: Reading
 
@@ -44,7 +44,7 @@ class PartitionShard:
 
         made = dask.compute(*self.parts, scheduler="synchronous")
         X, y = made if self.target is None else (made[0].drop(columns=self.target), made[0][self.target].to_numpy())
-        return ArrayShard(X, np.asarray(y), self.name, self.reading.chunk_size, self.reading.columns)
+        return ArrayShard(without_names(X), np.asarray(y), self.name, self.reading.chunk_size, self.reading.columns)
 
 
 def partitions(data: Any, reading: Reading) -> list[Any]:
@@ -55,9 +55,12 @@ def partitions(data: Any, reading: Reading) -> list[Any]:
             must = "must be a pair (X, y) of dask.arrays, of two dimensions and of one"
             raise InputTypeError(WHO, "data", must, repr(data)[:200])
         X, y = data[0].rechunk({1: -1}), data[1]
-        if X.chunks[0] != y.chunks[0]:
-            got = f"blocks of {_few(X.chunks[0])} and {_few(y.chunks[0])} rows"
-            raise InputError(WHO, "X and y", "must be cut into the same blocks of rows", got, "Call rechunk on one.")
+        sizes = X.chunks[0], y.chunks[0]
+        # Of blocks whose sizes are not known yet, NaN, the rows and labels are counted when they are read.
+        if len(sizes[0]) != len(sizes[1]) or any(a != b and a == a and b == b for a, b in zip(*sizes, strict=True)):
+            got = f"{len(sizes[0])} blocks of {_few(sizes[0])} rows and {len(sizes[1])} of {_few(sizes[1])}"
+            do = "Call rechunk on one; where sizes are not known (nan), after compute_chunk_sizes()."
+            raise InputError(WHO, "X and y", "must be cut into the same blocks of rows", got, do)
         return _shards([_apart(X, names[0]), _apart(y, names[1])], None, "block", reading)
     if not hasattr(data, "columns") or not hasattr(data, "to_delayed"):
         must = "must be a dask.dataframe with the labels in a column, or a pair (X, y) of dask.arrays"
@@ -68,10 +71,10 @@ def partitions(data: Any, reading: Reading) -> list[Any]:
         target = columns[target]
     if target not in columns:
         raise InputError(WHO, "target", f"must be one of the columns {columns}"[:500], repr(target))
-    return _shards([_apart(data, "the table")], str(target), "partition", reading)
+    return _shards([_apart(data, "the table")], target, "partition", reading)
 
 
-def _shards(parts: Sequence[list[Any]], target: str | None, kind: str, reading: Reading) -> list[Any]:
+def _shards(parts: Sequence[list[Any]], target: Any, kind: str, reading: Reading) -> list[Any]:
     return [
         PartitionShard(made, target, f"{kind} {place}", reading) for place, made in enumerate(zip(*parts, strict=True))
     ]

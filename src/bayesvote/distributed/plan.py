@@ -1,6 +1,5 @@
 """The plan: shards train members, all shards weigh all members, and what they found is merged in order of shard."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from bayesvote._checks import Argument, InputError, InputTypeError, integer, one_of, positive
+from bayesvote._checks import Argument, InputError, InputTypeError, one_of, positive
 from bayesvote._parts import Shape
 from bayesvote._versions import versions
 from bayesvote.distributed.contents import WHO, Contents, Table, agreed
@@ -22,12 +21,25 @@ from bayesvote.distributed.inputs import Reading, Shard, shards_of, without_dupl
 from bayesvote.distributed.members import shard_members, spread
 from bayesvote.distributed.order import InOrder
 from bayesvote.distributed.record import Record, digest
-from bayesvote.distributed.stages import Check, Encode, Task, Train, Weigh, encoding, survey, trained, unpacked
+from bayesvote.distributed.stages import (
+    Check,
+    Checked,
+    Encode,
+    Task,
+    Train,
+    Weigh,
+    checked,
+    encoding,
+    survey,
+    together,
+    trained,
+    unpacked,
+)
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier
 from bayesvote.members import Bank, Union
 from bayesvote.persistence import ModelFileError, dumps, loads
-from bayesvote.tables import Columns, conflict, merged
+from bayesvote.tables import Columns, conflict, merged, usual_kinds
 
 
 class Progress(NamedTuple):
@@ -91,6 +103,8 @@ class Job:
         self._time_limit = time_limit
         self._on_progress = on_progress
         self._last: tuple[Weigh, list[Group]] | None = None
+        self._weighed: str | None = None  # what the sums were made from
+        self._found: Checked | None = None
         self._begin([])
 
     def fit(
@@ -102,19 +116,23 @@ class Job:
         classes: ArrayLike | None = None,
     ) -> BayesianEnsembleClassifier:
         """Train members on the shards, weigh them on all shards, and return the model."""
+        _check_classifier(classifier)
         stated = None if classifier is None else classifier.columns
-        self._begin(shards_of(data, replace(reading or Reading(), columns=_as_read(stated))))
+        self._begin(shards_of(data, _as_stated(reading or Reading(), stated)))
         with self._engine:
             table, n_rows = self._surveyed(classes, stated)
             model, spec = prepared(classifier, table)
             groups = self._train(spec, table, n_rows)
-            weigh = Weigh(table, model.model_.weighter, model.model_.loss, tuple(group.owner for group in groups))
+            owners = tuple(group.owner for group in groups)
+            weigh = Weigh(table, model.model_.weighter, model.model_.loss, owners, model.class_weight)
             state = self._weigh(weigh, groups)
+            self._last = (weigh, groups)
+            ensemble = Ensemble(Union([group.bank for group in groups]), weigh.weighter, weigh.loss)
+            ensemble.install(state, Shape(table.n_features, len(table.classes)))
+            model.model_ = ensemble
+            if model.calibrates:
+                model.calibration_ = self._checked(model, weigh, groups).calibration
         self._check_unchanged()
-        self._last = (weigh, groups)
-        ensemble = Ensemble(Union([group.bank for group in groups]), weigh.weighter, weigh.loss)
-        ensemble.install(state, Shape(table.n_features, len(table.classes)))
-        model.model_ = ensemble
         if table.names is not None:
             model.feature_names_in_ = np.array(table.names, dtype=object)
         if table.columns is not None:
@@ -125,6 +143,7 @@ class Job:
         self, data: Any, classifier: BayesianEnsembleClassifier, *, reading: Reading | None = None
     ) -> BayesianEnsembleClassifier:
         """Add what the weights of frozen members learn from further shards, to the classifier itself."""
+        _check_classifier(classifier)
         check_is_fitted(classifier)
         model = classifier.model_
         if model.bank.learns:
@@ -136,34 +155,29 @@ class Job:
                 model.bank.who,
                 "Train members on the shards with distributed.fit, or freeze them with Frozen(bank).",
             )
-        self._begin(shards_of(data, replace(reading or Reading(), columns=_as_read(classifier.columns))))
+        self._begin(shards_of(data, _as_stated(reading or Reading(), classifier.columns)))
         names, columns = getattr(classifier, "feature_names_in_", None), getattr(classifier, "columns_", None)
         width = classifier.n_features_in_ if columns is None else columns.width
         table = Table(width, None if names is None else [*names], classifier.classes_, columns)
         with self._engine:
             self._surveyed(table.classes, None, table)
-            weigh = Weigh(table, model.weighter, model.loss, (-1,))
+            weigh = Weigh(table, model.weighter, model.loss, (-1,), classifier.class_weight)
             state = self._weigh(weigh, [Group(-1, model.bank, _fingerprint(classifier))])
         self._check_unchanged()
         classifier.model_.install(model.weighter.merge(model.state, state), Shape(table.n_features, len(table.classes)))
         return classifier
 
-    def error(self, model: BayesianEnsembleClassifier, n_rows: int = 4096) -> float:
+    def error(self, model: BayesianEnsembleClassifier) -> float:
         """Share of mistakes of the model of the last ``fit``, on the first rows of every shard.
 
         Members abstain on the shard that trained them, so that no row is decided by one that knows it. The weights do
         know it, as one among all rows.
         """
-        integer(WHO, "n_rows", n_rows)
         if self._last is None:
             raise InputError(WHO, "Job.error", "must come after fit")
-        (weigh, groups), seen, mistakes = self._last, 0, 0
-        check = Check(weigh, model.model_.state, n_rows)
         with self._engine:
-            for _, data in self._stage("check", check, self._tasks(), groups, None):
-                found = json.loads(data)
-                seen, mistakes = seen + found[0], mistakes + found[1]
-        return mistakes / max(seen, 1)
+            found = self._checked(model, *self._last)
+        return found.mistakes / max(found.rows, 1)
 
     @property
     def n_shards(self) -> int:
@@ -201,12 +215,13 @@ class Job:
             place: encoding(data, stated) for place, data in self._stage("columns", work, self._tasks(), (), source)
         }
         good: list[Columns] = []
-        for place in sorted(found):
-            part = found[place]
-            fault = conflict(good[0], part) if part is not None and good else None
+        parts = [(place, part) for place, part in sorted(found.items()) if part is not None]
+        kinds = usual_kinds([part for _, part in parts])
+        for place, part in parts:
+            fault = conflict(kinds, part)
             if fault is not None:
                 self._failed(place, "columns", Failure(type(fault).__name__, fault.sentence()))
-            elif part is not None:
+            else:
                 good.append(part)
         if not good:
             raise InputError(WHO, "data", "must have a shard with rows", "none")
@@ -226,7 +241,8 @@ class Job:
         shares = spread(n_rows, spec.n_members, given)
         tasks = [Task(place, self._shards[place], n) for place, n in shares.items()]
         work = Train(spec, table, int(spec.random_state))
-        source = digest(spec.get_params(), _told(table))
+        settings = {name: value for name, value in spec.get_params().items() if name not in _OF_WEIGHTS}
+        source = digest(settings, _told(table))
         groups = [
             Group(place, trained(data), digest(data)) for place, data in self._stage("train", work, tasks, (), source)
         ]
@@ -240,12 +256,14 @@ class Job:
         blank = weighter.sums(sum(group.bank.n_members for group in groups))
         parts = InOrder(len(self._shards), weighter.added)
         told = [(group.owner, group.fingerprint) for group in groups]
-        source: str | None = digest(weighter, weigh.loss, _told(weigh.table), told)
-        if None in [group.fingerprint for group in groups]:
-            source = None
-        n_rows = np.zeros(len(self._shards))
-        for place, data in self._stage("weigh", weigh, self._tasks(), groups, source):
-            n_rows[place], sums = unpacked(data, blank)
+        source: str | None = digest(weighter, weigh.loss, weigh.class_weight, _told(weigh.table), told)
+        if callable(weigh.loss) or None in [group.fingerprint for group in groups]:
+            source = None  # nothing tells a function from another
+        self._weighed = source
+        n_rows, weights = np.zeros(len(self._shards), dtype=np.int64), np.zeros(len(self._shards))
+        banks = [group.bank for group in groups]
+        for place, data in self._stage("weigh", weigh, self._tasks(), banks, source):
+            n_rows[place], weights[place], sums = unpacked(data, blank)
             parts.add(place, sums)
         for place in self._bad:
             parts.add(place, None)
@@ -253,15 +271,30 @@ class Job:
             raise InputError(WHO, "data", "must have a shard that members can be weighed on", "none")
         self.n_rows = int(n_rows.sum())
         shares = np.repeat(
-            [n_rows[group.owner] / n_rows.sum() if group.owner >= 0 else 0.0 for group in groups],
+            [weights[group.owner] / weights.sum() if group.owner >= 0 else 0.0 for group in groups],
             [group.bank.n_members for group in groups],
         )
         owners = np.repeat([group.owner for group in groups], [group.bank.n_members for group in groups])
         heard = 1 - shares - np.where(owners[:, None] == owners, 0.0, shares[:, None])
         return weighter.from_sums(weighter.completed(parts.result, heard) if shares.any() else parts.result)
 
+    def _checked(self, model: BayesianEnsembleClassifier, weigh: Weigh, groups: Sequence[Group]) -> Checked:
+        """What the first rows of every shard tell of the model of the last fit; they are asked once."""
+        if self._found is not None:
+            return self._found
+        parts, state = InOrder(len(self._shards), together), model.model_.state
+        source = digest(self._weighed, ROWS_CHECKED, *(array.tobytes() for array in state))
+        shared, check = [*(group.bank for group in groups), state], Check(weigh, ROWS_CHECKED)
+        for place, data in self._stage("check", check, self._tasks(), shared, self._weighed and source):
+            parts.add(place, checked(data))
+        for place in self._bad:
+            parts.add(place, None)
+        found: Checked = parts.result
+        self._found = found
+        return found
+
     def _stage(
-        self, stage: str, work: Any, tasks: Sequence[Task], groups: Sequence[Group] = (), source: str | None = ""
+        self, stage: str, work: Any, tasks: Sequence[Task], shared: Sequence[Any] = (), source: str | None = ""
     ) -> Iterator[tuple[int, bytes]]:
         """Answers by the places of the shards: first those of the record, then as they come, each once.
 
@@ -282,7 +315,6 @@ class Job:
                 yield task.place, kept
         self._tell(stage, len(done), len(tasks))
         try:
-            shared = [group.bank for group in groups]
             for k, answer in self._engine.map(work, todo, shared, self._deadline) if todo else ():
                 place = todo[k].place
                 if place in done:
@@ -307,7 +339,7 @@ class Job:
         self._shards, self.duplicates = without_duplicates(shards)
         self._versions = [shard.version for shard in self._shards]
         self._bad: dict[int, Failure] = {}
-        self._last = None
+        self._last = self._weighed = self._found = None
         self._deadline = None if self._time_limit is None else time.monotonic() + self._time_limit
         self.n_rows = 0
 
@@ -340,12 +372,14 @@ class Job:
                 )
 
 
+ROWS_CHECKED = 4096  # of every shard, to calibrate probabilities and to count mistakes
+_OF_WEIGHTS = {"weighter", "loss", "calibrated", "forgetting"}  # settings that members do not depend on
 _STAGES = {
     "survey": "the look at its labels",
     "columns": "the look at its columns",
     "train": "the training of members",
     "weigh": "the weighing of members",
-    "check": "the count of mistakes",
+    "check": "the calibration of probabilities",
 }
 
 
@@ -360,7 +394,10 @@ def prepared(
         spec.set_params(random_state=0)
     elif not isinstance(spec.random_state, int | np.integer):
         spec.set_params(random_state=int(check_random_state(spec.random_state).randint(2**31 - 1)))
-    if spec.weighter == "drifting":  # the default, which depends on the order of the rows
+    # The defaults are made for a stream: some members follow the last rows, and the weights the order of all.
+    if isinstance(spec.members, str) and spec.members == "adaptive":
+        spec.set_params(members=None)
+    if isinstance(spec.weighter, str) and spec.weighter == "drifting":
         spec.set_params(weighter="joint_gaussian")
     model = clone(spec)
     if spec.members is None:
@@ -380,9 +417,29 @@ def prepared(
     return model, spec
 
 
-def _as_read(stated: Mapping[str, str] | None) -> dict[str, str] | None:
+def _check_classifier(classifier: BayesianEnsembleClassifier | None) -> None:
+    """Refuse other models, and weights of rows that depend on their order."""
+    if classifier is None:
+        return
+    if not isinstance(classifier, BayesianEnsembleClassifier):
+        must = "must be a BayesianEnsembleClassifier, whose members can be trained apart"
+        raise InputTypeError(WHO, "classifier", must, repr(classifier)[:200])
+    if isinstance(classifier.class_weight, str):
+        raise InputError(
+            WHO,
+            "class_weight",
+            "must be None or a dict",
+            repr(classifier.class_weight),
+            "What a row weighs would depend on the rows before it. Give the weights of the classes as a dict.",
+        )
+
+
+def _as_stated(reading: Reading, stated: Mapping[str, str] | None) -> Reading:
     """How columns are read: those that the model drops as they stand, so that it knows their names."""
-    return None if stated is None else {name: "category" if kind == "drop" else kind for name, kind in stated.items()}
+    if stated is None:
+        return reading
+    kinds = {name: "category" if kind == "drop" else kind for name, kind in stated.items()}
+    return replace(reading, columns={**(reading.columns or {}), **kinds})
 
 
 def _told(table: Table) -> str:

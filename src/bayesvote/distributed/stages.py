@@ -3,7 +3,6 @@
 Answers are bytes, so that they can be sent, recorded and checked in one form.
 """
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +20,10 @@ from bayesvote.distributed.contents import WHO, Table
 from bayesvote.distributed.inputs import Shard
 from bayesvote.distributed.members import shard_members
 from bayesvote.ensemble import Ensemble
+from bayesvote.estimators._calibration import Calibration
+from bayesvote.estimators._class_weight import weighted
 from bayesvote.losses import Loss
-from bayesvote.members import Bank, Frozen
+from bayesvote.members import Bank, Frozen, Union
 from bayesvote.model import decided
 from bayesvote.persistence import dumps, loads, pack, unpack
 from bayesvote.tables import Columns, read_table
@@ -92,7 +93,7 @@ class Train:
             fresh.set_params(members=shard_members(self.table.n_features, task.n_members))
         bank: Bank[Any] = fresh.start(self.table.n_features, self.table.classes, rng).model_.bank
         for rows, y in _chunks(task.shard, self.table):
-            bank.advance(rows, y, np.ones(rows.n))
+            bank.advance(rows, y, _weights(self.classifier.class_weight, self.table, y))
         shape = bank.shape
         assert shape is not None  # it was started
         bank.install(bank.frozen_state(), shape)
@@ -116,15 +117,16 @@ class Weigh:
     weighter: Weighter[Any]
     loss: str | Loss
     owners: tuple[int, ...]
+    class_weight: Mapping[Any, float] | None = None
 
     def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:
-        """Return the weighter's sums over the rows, and how many there are."""
-        sums, n_rows = self.weighter.sums(sum(bank.n_members for bank in shared)), 0
+        """Return the weighter's sums over the rows, how many there are, and what they weigh."""
+        sums, n_rows, weight = self.weighter.sums(sum(bank.n_members for bank in shared)), 0, 0.0
         for rows, y in _chunks(task.shard, self.table):
-            G = self.label_losses(rows, task.place, shared)
-            sums = self.weighter.summed(sums, self.weighter.of_truth(G, y), np.ones(rows.n))
-            n_rows += rows.n
-        return pack({"rows": n_rows}, sums._asdict())
+            G, w = self.label_losses(rows, task.place, shared), _weights(self.class_weight, self.table, y)
+            sums = self.weighter.summed(sums, self.weighter.of_truth(G, y), w)
+            n_rows, weight = n_rows + rows.n, weight + float(w.sum())
+        return pack({"rows": n_rows, "weight": weight}, sums._asdict())
 
     def label_losses(self, rows: Rows, place: int, banks: Sequence[Bank[Any]]) -> Array:
         """Losses (n, K, m) of every label."""
@@ -136,33 +138,68 @@ class Weigh:
         return losses.of_labels(self.loss, np.concatenate(scores, axis=1))
 
 
+class Checked(NamedTuple):
+    """What the first rows of shards tell of the weighed members, and of their probabilities."""
+
+    rows: int
+    mistakes: int
+    calibration: Calibration
+
+
 @dataclass(frozen=True)
 class Check:
-    """Counts the mistakes of the weighed members on the first rows of a shard; those trained on it abstain."""
+    """Decides about the first rows of a shard: counts mistakes, and calibrates. Members trained on it abstain.
+
+    What is shared are the banks and, after them, the weighter's state, which is too large to go with every shard.
+    """
 
     weigh: Weigh
-    state: Any
     n_rows: int
 
     def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:
-        """Return how many rows were looked at, and how many mistakes were made."""
-        rule, seen, mistakes = self.weigh.weighter.rule(self.state), 0, 0
-        for rows, y in _chunks(task.shard, self.weigh.table):
+        """Return how many rows were looked at, how many mistakes were made, and the calibration."""
+        how, (*banks, sent) = self.weigh, shared
+        state = type(sent)(*map(np.array, sent))  # what Dask hands from worker to worker cannot be written to
+        model, rule = Ensemble(Union(banks), how.weighter, how.loss), how.weighter.rule(state)
+        silent = np.repeat([owner == task.place for owner in how.owners], [bank.n_members for bank in banks])
+        calibration, seen, mistakes = Calibration.start(), 0, 0
+        for rows, y in _chunks(task.shard, how.table):
             n = min(rows.n, self.n_rows - seen)
-            losses = rule(self.weigh.label_losses(rows.part(0, n), task.place, shared))
+            asked = rule(how.label_losses(rows.part(0, n), task.place, banks))
+            losses, w = how.weighter.spoken_for(state, asked, silent), _weights(how.class_weight, how.table, y[:n])
+            calibration.learn(model.shares(losses), losses, y[:n], w, 1.0)
             seen, mistakes = seen + n, mistakes + int(np.count_nonzero(decided(losses) != y[:n]))
             if seen >= self.n_rows:
                 break
-        return json.dumps([seen, mistakes]).encode()
+        return pack({"rows": seen, "mistakes": mistakes}, calibration._asdict())
 
 
-def unpacked(data: bytes, like: Any) -> tuple[int, Any]:
-    """The number of rows and the sums again, of the shapes and types that they must have."""
+def checked(data: bytes) -> Checked:
+    """What :class:`Check` has returned."""
+    _, about, arrays = unpack(data)
+    found = Checked(int(about["rows"]), int(about["mistakes"]), Calibration(**arrays))
+    found.calibration.check()
+    return found
+
+
+def together(one: Checked, other: Checked) -> Checked:
+    """What the rows of both tell."""
+    calibration = one.calibration.merged(other.calibration)
+    return Checked(one.rows + other.rows, one.mistakes + other.mistakes, calibration)
+
+
+def unpacked(data: bytes, like: Any) -> tuple[int, float, Any]:
+    """The number of rows, their weight and the sums again, of the shapes and types that they must have."""
     _, about, arrays = unpack(data)
     for name, array in like._asdict().items():
         if name not in arrays or arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
             raise ValueError(f"{WHO}: {name} of the sums must be {array.dtype} {array.shape}.")
-    return int(about["rows"]), type(like)(**arrays)
+    return int(about["rows"]), float(about["weight"]), type(like)(**arrays)
+
+
+def _weights(class_weight: Mapping[Any, float] | None, table: Table, codes: Labels) -> Array:
+    """What rows weigh by their labels."""
+    return weighted(WHO, class_weight, table.classes, np.zeros(len(table.classes)), codes, np.ones(len(codes)))[0]
 
 
 def _chunks(shard: Shard, table: Table) -> Iterator[tuple[Rows, Labels]]:

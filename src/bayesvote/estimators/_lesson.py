@@ -27,7 +27,7 @@ class Lesson:
         self._shell, self._model, self._codes, self._own = shell, shell.model_, codes, w
         self._w = self._weighted(slice(None))[0]
         self._learned = 0
-        self._means = [np.empty((0, 2))] if shell._calibrates else []
+        self._means = [np.empty((0, 2))] if shell.calibrates else []
         self._model.check_weights(self._w)
 
     def learn(self, rows: Rows | Table) -> tuple[Array, Array | None]:
@@ -47,7 +47,7 @@ class Lesson:
         """Learn what else there is to learn of a chunk, before anybody sees the model."""
         shell, last = self._shell, self._learned + chunk.rows.n
         counts = self._weighted(slice(self._learned, last))[1]
-        if shell._calibrates:
+        if shell.calibrates:
             shares = self._model.shares(losses)
             self._means.append(shell.calibration_.learn(shares, losses, chunk.y, chunk.w, shell._forgetting))
         shell.class_counts_[:] = counts

@@ -211,7 +211,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     def probabilities(self, losses: Array, calibration: Array | None = None) -> Array:
         """Probabilities from losses, by the calibration as it is or as it was at each row."""
-        if not self._calibrates:
+        if not self.calibrates:
             return self.model_.probabilities(losses)
         return agreeing(self.calibration_.calibrated(self.model_.shares(losses), losses, calibration), losses)
 
@@ -387,7 +387,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         return self._learn_as(new, rows, codes, w)
 
     @property
-    def _calibrates(self) -> bool:
+    def calibrates(self) -> bool:
         """Whether probabilities are calibrated: "auto" leaves those alone that the model means as such."""
         if isinstance(self.calibrated, str):
             return self.model_.loss_scale is not LossScale.LOG_PROBABILITY

@@ -2,7 +2,7 @@
 
 from bayesvote.tables.block import Block, bucket_of
 from bayesvote.tables.columns import Columns, Piece
-from bayesvote.tables.merging import conflict, merged
+from bayesvote.tables.merging import conflict, merged, usual_kinds
 from bayesvote.tables.reading import Cells, Table, columns_of, has_text, is_table, not_numbers, read_table, shortened
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "not_numbers",
     "read_table",
     "shortened",
+    "usual_kinds",
 ]

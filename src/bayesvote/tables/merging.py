@@ -1,6 +1,7 @@
 """What parts of the rows have told of their columns, put together."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,16 +13,23 @@ from bayesvote.tables.kinds import Kind, Role
 from bayesvote.tables.state import ColumnsState
 
 
-def conflict(first: Columns, other: Columns) -> InputError | None:
-    """What is wrong with columns that do not fit those of the first part: other names, or a column of another kind."""
-    if sorted(first.names) != sorted(other.names):
-        return InputError("", "the columns", f"must be {sorted(first.names)}"[:500], str(sorted(other.names))[:500])
-    kinds = {about["name"]: about["kind"] for about in other.describe()}
-    for about in first.describe():
-        mine, theirs = about["kind"], kinds[about["name"]]
-        if mine != theirs and "unknown" not in (mine, theirs):
-            subject, must = f"column {about['name']!r}", f"must be of the kind {mine!r}, as in the first shard"
-            return InputError("", subject, must, repr(theirs), f"State its kind: columns={{{about['name']!r}: ...}}.")
+def usual_kinds(parts: Sequence[Columns]) -> dict[str, str]:
+    """Kind of each column in most parts, the first of several; a column of which no part knows anything has none."""
+    counts: dict[str, Counter[str]] = {}
+    for part in parts:
+        for about in part.describe():
+            if about["kind"] != "unknown":
+                counts.setdefault(about["name"], Counter())[about["kind"]] += 1
+    return {name: found.most_common(1)[0][0] for name, found in counts.items()}
+
+
+def conflict(kinds: Mapping[str, str], part: Columns) -> InputError | None:
+    """What is wrong with a part that has a column of another kind than these."""
+    for about in part.describe():
+        name, found = about["name"], about["kind"]
+        if found not in ("unknown", kinds.get(name, "unknown")):
+            must = f"must be of the kind {kinds[name]!r}, as in most shards"
+            return InputError("", f"column {name!r}", must, repr(found), f"State its kind: columns={{{name!r}: ...}}.")
     return None
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
@@ -89,6 +89,13 @@ class Weighter(Versioned[S], Part):
         default nothing is to be done, as each member has a count of its own.
         """
         return sums
+
+    def spoken_for(self, state: S, losses: Array, silent: NDArray[np.bool_]) -> Array:  # noqa: ARG002
+        """Ensemble losses of rows on which these members were not asked, on the scale that they have with them.
+
+        By default as they are: most scales are those of the members that were asked.
+        """
+        return losses
 
     def from_sums(self, sums: Any) -> S:
         """State after the rows of the sums."""

@@ -325,6 +325,14 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
                 break
         return JointSums(np.stack((*total, np.zeros_like(total[0]))), np.array(0, dtype=np.int64))
 
+    def spoken_for(self, state: JointState | FilterState, losses: Array, silent: NDArray[np.bool_]) -> Array:
+        """Losses of margins made larger by the share of the mean margin that the silent members would have brought."""
+        if isinstance(state, FilterState):
+            return losses
+        brought = self.mean(state) * self._sums(state).sum(axis=0)[1 : 1 + self.n_members(state)]
+        share = brought[~silent].sum() / brought.sum() if brought.sum() > 0 else 1.0
+        return np.asarray(0.5 - (0.5 - losses) / share) if share > 0 else losses
+
     def from_sums(self, sums: JointSums) -> JointState:
         """Posteriors after the rows of the sums."""
         return self._refreshed(self._sums(sums))
