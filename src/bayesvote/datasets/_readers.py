@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Argument, InputError
+from bayesvote._checks import Argument, Array, InputError
 from bayesvote._input import LARGEST
 
 MOST_FEATURES = 2**20  # of a file that nobody has described: one wild index must not decide how large a model is
@@ -213,6 +213,21 @@ class Numbers:
             except ValueError:
                 pass
         return [self.value(f"column {name!r}", text) for name, text in zip(names, texts, strict=True)]
+
+    def block(self, fields: list[bytes]) -> Array | None:
+        """Values of the fields of many rows, NaN for empty ones; None if they must be read one by one."""
+        joined = b"".join(fields)
+        if self._comma or b"_" in joined:
+            return None
+        empty = fields.count(b"")
+        try:
+            values = np.array(list(map(float, (field or b"nan" for field in fields) if empty else fields)))
+        except ValueError:
+            return None
+        if np.count_nonzero(np.abs(values) < LARGEST) + empty < len(values):
+            return None
+        self._open = self._open and b"." not in joined
+        return values
 
     def value(self, name: str, text: str) -> float:
         """A number, or NaN for a missing one."""

@@ -126,6 +126,7 @@ class Job:
     ) -> BayesianEnsembleClassifier:
         """Add what the weights of frozen members learn from further shards, to the classifier itself."""
         check_is_fitted(classifier)
+        _check_class_weight(classifier)
         model = classifier.model_
         if model.bank.learns:
             raise InputTypeError(
@@ -356,6 +357,7 @@ def prepared(
     spec = clone(
         BayesianEnsembleClassifier(n_members=128).set_params(members=None) if classifier is None else classifier
     )
+    _check_class_weight(spec)
     if spec.random_state is None:
         spec.set_params(random_state=0)
     elif not isinstance(spec.random_state, int | np.integer):
@@ -378,6 +380,12 @@ def prepared(
             "distributed.weigh.",
         )
     return model, spec
+
+
+def _check_class_weight(classifier: BayesianEnsembleClassifier) -> None:
+    """Refuse weights of classes, by which shards do not weigh their rows."""
+    if classifier.class_weight is not None:
+        raise InputError(WHO, "class_weight", "must be None on shards", repr(classifier.class_weight))
 
 
 def _as_read(stated: Mapping[str, str] | None) -> dict[str, str] | None:

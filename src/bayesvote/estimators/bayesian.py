@@ -32,6 +32,7 @@ from bayesvote.estimators.base import OnlineClassifier
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, EstimatorBank, Frozen, Union
 from bayesvote.model import decided
+from bayesvote.tables import difference
 from bayesvote.weighting import GaussianPosterior, Posterior, Weighter
 
 
@@ -329,13 +330,18 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return weighter.drift(self.model_.state)
 
     def merge(self, other: "BayesianEnsembleClassifier") -> Self:
-        """Add what another classifier with the same frozen members has learned; exact but for the calibration."""
+        """Add what another classifier with the same frozen members has learned; exact but for the calibration.
+
+        Of raw tables, both must read the columns in the same way: those of frozen members are read as they were when
+        the members learned.
+        """
         check_is_fitted(self)
         check_is_fitted(other)
-        for name in ("classes_", "n_features_in_"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if not np.array_equal(mine, theirs):
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            mine, theirs = getattr(self, name, None), getattr(other, name, None)
+            if mine is not None and theirs is not None and not np.array_equal(mine, theirs):
                 raise ValueError(f"{self.who}.merge: both must have the same {name}, got {mine} and {theirs}.")
+        self._check_columns(other)
         with other.undisturbed():
             calibration, counts = deepcopy((other.calibration_, other.class_counts_))
         with self.model_.guard.write:
@@ -344,6 +350,19 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
                 own[:] = merged
             self.class_counts_[:] += counts
         return self
+
+    def _check_columns(self, other: "BayesianEnsembleClassifier") -> None:
+        """Refuse a classifier that reads tables in another way."""
+        who = f"{self.who}.merge"
+        if hasattr(self, "columns_") != hasattr(other, "columns_"):
+            raise _checks.InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
+        if hasattr(self, "columns_"):
+            with other.undisturbed():
+                theirs = deepcopy(other.columns_)
+            with self.undisturbed():
+                wrong = difference(self.columns_, theirs)
+            if wrong is not None:
+                raise _checks.InputError(who, wrong.subject, wrong.must, wrong.got, "Merge copies of one model.")
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Take back rows that the weights of frozen members have learned; exact. The calibration stays."""

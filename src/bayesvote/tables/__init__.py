@@ -2,7 +2,7 @@
 
 from bayesvote.tables.block import Block, bucket_of
 from bayesvote.tables.columns import Columns, Piece
-from bayesvote.tables.merging import conflict, merged
+from bayesvote.tables.merging import conflict, difference, merged
 from bayesvote.tables.reading import Cells, Table, columns_of, has_text, is_table, not_numbers, read_table, shortened
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "bucket_of",
     "columns_of",
     "conflict",
+    "difference",
     "has_text",
     "is_table",
     "merged",
