@@ -171,6 +171,7 @@ class Booster(Model[BoosterState]):
         """Version 1 had another name for the record; version 2 had no scales."""
         if version not in (1, 2):
             return super().upgraded(version, arrays)
+        require("scales" not in arrays, "scales must not be in version 1 or 2")
         found = renamed(arrays, book="record") if version == 1 else arrays
         return {**found, "scales": np.zeros((1, 5, 0))}
 

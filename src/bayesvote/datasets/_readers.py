@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Argument, Array, InputError
 from bayesvote._input import LARGEST
+from bayesvote.tables import NOTHING
 
 MOST_FEATURES = 2**20  # of a file that nobody has described: one wild index must not decide how large a model is
 _REPORTS = 20  # bad lines that are described; all are counted
 _SHOWN = 60  # characters of a bad value
 
-_MISSING = {"", "?", "na", "n/a", "nan", "none", "null"}
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?\s*", re.ASCII)
 
@@ -124,7 +124,7 @@ class LabelReader:
 
     def _read(self, text: str) -> int | float | str:
         text = text.strip()
-        if text.casefold() in _MISSING:
+        if text.casefold() in NOTHING:
             raise fault("the label", "is missing")
         if "\0" in text:
             # NumPy's strings lose it at their end, so that two labels would become one.
@@ -195,7 +195,7 @@ class Numbers:
     def reads(self, text: str) -> bool | None:
         """Whether a text would be read as a number; None if it is missing."""
         text = text.strip()
-        if text.casefold() in _MISSING:
+        if text.casefold() in NOTHING:
             return None
         # A number with a decimal comma is one, even where such are refused: it is no category.
         return bool(_DECIMAL_COMMA.fullmatch(text)) or text.casefold() in _BOOLEANS or is_number(text)
@@ -240,7 +240,7 @@ class Numbers:
         if self._comma and "." in text:
             raise fault(name, "must be a number with a decimal comma, as those before", shown(text))
         self._open = self._open and "." not in text
-        return finite(name, text)
+        return finite(name, text, "State a column that holds texts as a category.")
 
 
 def plain_text(name: str, text: str) -> str:
@@ -251,16 +251,16 @@ def plain_text(name: str, text: str) -> str:
             text.encode()
         except UnicodeEncodeError:
             raise fault(f"column {name!r}", "is not UTF-8 text") from None
-    return "" if text.casefold() in _MISSING else text
+    return "" if text.casefold() in NOTHING else text
 
 
-def finite(name: str, text: str) -> float:
-    """A number, or NaN for a missing one."""
-    if text.strip().casefold() in _MISSING:
+def finite(name: str, text: str, do: str = "") -> float:
+    """A number, or NaN for a missing one; ``do`` says what to do about a text that is neither."""
+    if text.strip().casefold() in NOTHING:
         return np.nan
     value = float(text) if is_number(text) else np.inf
     if not abs(value) < np.inf:
-        raise fault(name, "must be a finite number", shown(text))
+        raise fault(name, "must be a finite number", shown(text), do)
     if abs(value) > LARGEST:
         raise fault(name, f"must be a number of at most {LARGEST:g} in size", shown(text))
     return value

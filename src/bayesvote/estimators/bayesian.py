@@ -216,6 +216,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
 
     def _explain(self, X: Any, top: int | None) -> Any:
         rows, columns = self._rows(X), self._columns()
+        if not rows.n:
+            raise _checks.InputError(f"{self.who}.explain", "X", "must have at least one row", "none")
         parts: list[Columns] = []
         for first, found in pieces(self.model_, rows, columns):
             part = ranked(found, first, columns, self._shown(X, rows, first, len(found.lead)), top)
@@ -274,7 +276,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         names = np.asarray(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
         if not hasattr(self, "columns_"):
             return ColumnMap(names)
-        of_feature = np.zeros(self._width, dtype=np.intp)  # features not in use yet are 0 and move nothing
+        of_feature = np.full(self._width, -1, dtype=np.intp)
         source = self.columns_.source_columns()
         of_feature[: len(source)] = source
         return ColumnMap(names, of_feature)
@@ -283,7 +285,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         """Values (n, columns) of some rows as the user gave them."""
         if not hasattr(self, "columns_"):
             return rows.todense(first, first + n)
-        return given_values(self.columns_.checked(X).part(first, first + n))
+        return given_values(self.columns_.checked(X).part(first, first + n), self.columns_.names)
 
     @property
     @looking

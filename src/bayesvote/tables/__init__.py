@@ -3,13 +3,26 @@
 from bayesvote.tables.block import Block, bucket_of
 from bayesvote.tables.columns import Columns, Piece
 from bayesvote.tables.merging import conflict, difference, merged
-from bayesvote.tables.reading import Cells, Table, columns_of, has_text, is_table, not_numbers, read_table, shortened
+from bayesvote.tables.reading import (
+    NOTHING,
+    Cells,
+    Sort,
+    Table,
+    columns_of,
+    has_text,
+    is_table,
+    not_numbers,
+    read_table,
+    shortened,
+)
 
 __all__ = [
+    "NOTHING",
     "Block",
     "Cells",
     "Columns",
     "Piece",
+    "Sort",
     "Table",
     "bucket_of",
     "columns_of",
