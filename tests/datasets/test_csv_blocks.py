@@ -63,8 +63,14 @@ def test_blocks_are_lines(path: Any, lines: Any, mark: bytes, end: bytes, chunk_
 def test_plain_lines_come_in_blocks(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(500, 3))
     path.write_text("a,b,c,y\n" + "".join(f"{','.join(map(repr, x.tolist()))},{k % 2}\n" for k, x in enumerate(X)))
-    rows, read_row = [], _csv._Table._read_row
-    monkeypatch.setattr(_csv._Table, "_read_row", lambda *given: rows.append(1) or read_row(*given))
+    rows: list[Any] = []
+    read_row = _csv._Table._read_row
+
+    def noted(*given: Any) -> bool:
+        rows.append(given)
+        return read_row(*given)
+
+    monkeypatch.setattr(_csv._Table, "_read_row", noted)
     found = [chunk.X for chunk in stream(path, "csv", chunk_size=64)]
     np.testing.assert_array_equal(np.concatenate(found), X)
     assert len(rows) < 10
