@@ -1,7 +1,7 @@
 """Holes in tables of numbers: as an array, whose members abstain, and as a raw table, which has the mean so far.
 
-`python benchmarks/missing.py`. Values are taken out at random, in all columns alike. Every row is predicted before it is
-learned, in one order, with seed 0. A table is read as a raw one when a column is stated.
+`python benchmarks/missing.py`. Values are taken out at random, in all columns alike. Every row is predicted before it
+is learned, in one order, with seed 0. A table is read as a raw one when a column is stated.
 """
 
 import argparse
