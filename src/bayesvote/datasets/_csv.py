@@ -51,7 +51,8 @@ def read_csv(
         names = [f"column {j}" for j in range(len(names))]
     columns = choose(Header(names))
     # Where columns are divided by commas, numbers have points.
-    numbers = Numbers(("." if delimiter == "," else None) if decimal is None else decimal)
+    do = "" if columns.label is None else "State a column that holds texts as a category."  # where one learns
+    numbers = Numbers(("." if delimiter == "," else None) if decimal is None else decimal, do)
     texts = _texts(lines, names, columns, numbers, delimiter, kinds)
     if kinds or texts:
         _distinct(bad, [names[j] for j in columns.features])

@@ -186,9 +186,12 @@ class Numbers:
     ----------
     decimal
         The decimal mark, "." or ",". None for a point, or a comma if the file writes 1,5 and never 1.5.
+    do
+        What to do about a text that is no number.
     """
 
-    def __init__(self, decimal: str | None) -> None:
+    def __init__(self, decimal: str | None, do: str = "") -> None:
+        self._do = do
         self._open = decimal is None
         self._comma = decimal == ","
 
@@ -240,7 +243,7 @@ class Numbers:
         if self._comma and "." in text:
             raise fault(name, "must be a number with a decimal comma, as those before", shown(text))
         self._open = self._open and "." not in text
-        return finite(name, text, "State a column that holds texts as a category.")
+        return finite(name, text, self._do)
 
 
 def plain_text(name: str, text: str) -> str:
