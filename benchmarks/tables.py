@@ -1,8 +1,11 @@
 """Error on raw tables, beside river's models behind its encoders and CapyMOA's forests on nominal attributes.
 
-`make tables`; `python benchmarks/tables.py --rows 5000 --trials 2 --tables adult titanic --models bayesvote`. Every
-model sees the same rows in the same order, test-then-train: shuffled by the trial's number, but for the flights, which
-are in the order of time. bayesvote gets the table as it is, and so do CapyMOA's models (as ARFF, with nominal
+`make tables` measures all; `make tables ARGS=--ours` measures bayesvote again and takes the others from tables.jsonl,
+which keeps every figure with its day and the version it was measured with; `--table` prints the table of these and
+measures nothing. `--rows 5000 --trials 2 --tables adult titanic --models bayesvote` asks for others.
+
+Every model sees the same rows in the same order, test-then-train: shuffled by the trial's number, but for the flights,
+which are in the order of time. bayesvote gets the table as it is, and so do CapyMOA's models (as ARFF, with nominal
 attributes and what is missing) and river's trees (as dicts, texts and all; dates as days, hours, weekdays and months).
 river's other models, and once more its forest, get one-hot columns or target means, and standardised numbers. All have
 their libraries' default settings, forests ten trees, and the trial as seed.
@@ -15,7 +18,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,6 +34,8 @@ from bayesvote import BayesianEnsembleClassifier, load_dataset
 pandas: Any = import_module("pandas")
 Frame = Any
 Loaded = tuple[Frame, NDArray[Any]]  # the table without its label, and the labels
+Line = dict[str, Any]  # of the store
+STORED = Path(__file__).with_suffix(".jsonl")
 OURS = "bayesvote"
 
 
@@ -263,29 +270,68 @@ MODELS: dict[str, Callable[[Frame, NDArray[Any], int], list[Any]]] = {
 }
 
 
-def measure(
-    table: str, trial: int, models: list[str], most: int, store: Path | None
-) -> tuple[str, int, dict[str, tuple[float, float]]]:
-    """Errors and processor times; what the store has of other libraries' models is not measured again."""
+def measured_with(name: str) -> str:
+    """The library of a model, and its version."""
+    package = name.split()[0].lower()
+    return f"{package} {version(package)}"
+
+
+def measure(table: str, trial: int, models: list[str], most: int) -> list[Line]:
+    """Errors and processor times."""
     warnings.simplefilter("ignore")  # river's models divide by zero on their first rows; flights have many tail numbers
     X, y = load(table, trial, most)
-    stored = [json.loads(line) for line in store.read_text().splitlines()] if store and store.exists() else []
-    known = {one["model"]: one for one in stored if (one["table"], one["trial"], one["rows"]) == (table, trial, len(y))}
-    found = {}
+    found = []
     for name in models:
-        if name in known and name != OURS:
-            found[name] = known[name]["error"], known[name]["seconds"]
-            continue
         start = time.process_time()
         answers = MODELS[name](X, y, trial)
         wrong = sum(answer != label for answer, label in zip(answers, y.tolist(), strict=True))
-        found[name] = wrong / len(y), time.process_time() - start
-        print(f"  {table}, trial {trial}, {name}: {found[name][0]:.4f}, {found[name][1]:.1f} s", file=sys.stderr)
-        if store and name != OURS:
-            one = {"table": table, "trial": trial, "rows": len(y), "model": name}
-            with store.open("a") as file:
-                file.write(json.dumps(one | {"error": found[name][0], "seconds": round(found[name][1], 1)}) + "\n")
-    return table, len(y), found
+        seconds = round(time.process_time() - start, 1)
+        print(f"  {table}, trial {trial}, {name}: {wrong / len(y):.4f}, {seconds:.1f} s", file=sys.stderr)
+        facts = {"table": table, "trial": trial, "most": most, "rows": len(y), "model": name, "mistakes": wrong}
+        day = datetime.now(UTC).date().isoformat()
+        found.append(facts | {"seconds": seconds, "with": measured_with(name), "day": day})
+    return found
+
+
+def key(line: Line) -> tuple[Any, ...]:
+    return line["table"], line["trial"], line["most"], line["model"]
+
+
+def stored(path: Path | None) -> dict[tuple[Any, ...], Line]:
+    lines = path.read_text().splitlines() if path is not None and path.exists() else []
+    return {key(line): line for line in map(json.loads, lines)}
+
+
+def show(lines: dict[tuple[Any, ...], Line], tables: list[str], models: list[str], most: int, trials: int) -> None:
+    """Print the table of docs/tables.md, and when what was measured with which version."""
+    shape = (len(tables), len(models))
+    errors, seconds, rows = np.zeros(shape), np.zeros(len(models)), dict.fromkeys(tables, 0)
+    measured: dict[str, set[str]] = {}
+    for i, table in enumerate(tables):
+        for k, name in enumerate(models):
+            for trial in range(trials):
+                line = lines.get((table, trial, most, name))
+                if line is None:
+                    raise SystemExit(f"benchmarks/tables.py: {name} was not measured on {table}. Run: make tables")
+                rows[table] = line["rows"]
+                errors[i, k] += line["mistakes"] / line["rows"] / trials
+                seconds[k] += line["seconds"]
+                measured.setdefault(line["with"], set()).add(line["day"])
+    print("| table | rows | " + " | ".join(models) + " |")
+    print("|---|" + "---:|" * (1 + len(models)))
+    for table, of_models in zip(tables, errors, strict=True):
+        cells = [f"**{e:.3f}**" if e == of_models.min() else f"{e:.3f}" for e in of_models]
+        print(f"| {table} | {rows[table]:,} | " + " | ".join(cells) + " |")
+    print("| mean | | " + " | ".join(f"{e:.3f}" for e in errors.mean(axis=0)) + " |")
+    print("| seconds | | " + " | ".join(f"{s:.0f}" for s in seconds) + " |")
+    days = [f"{library} on {' and '.join(sorted(found))}" for library, found in sorted(measured.items())]
+    print(f"\nMeasured: {', '.join(days)}.")
+    if OURS in models and len(models) > 1:
+        others = np.delete(errors, models.index(OURS), axis=1).min(axis=1)
+        behind = errors[:, models.index(OURS)] - others
+        worst = int(np.argmax(behind))
+        print(f"{OURS} has the least error on {np.sum(behind <= 0)} of {len(behind)} tables; the best of the others,")
+        print(f"chosen for each in hindsight, is lower by {behind[worst]:.4f} at most, on {tables[worst]}.")
 
 
 def main() -> None:
@@ -294,35 +340,20 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1, help="orders of the rows, and seeds")
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--store", type=Path, help="a file of JSON lines with what was measured of the others")
+    parser.add_argument("--ours", action="store_true", help="measure bayesvote, and take the others as they are stored")
+    parser.add_argument("--table", action="store_true", help="print the table, and measure nothing")
+    parser.add_argument("--store", type=Path, default=STORED, help="file of JSON lines that keeps the figures")
     parser.add_argument("--jobs", type=int, default=-1)
     given = parser.parse_args()
-    jobs = [(table, trial) for table in given.tables for trial in range(given.trials)]
-    done = Parallel(n_jobs=given.jobs, batch_size=1)(
-        delayed(measure)(table, trial, given.models, given.rows, given.store) for table, trial in jobs
-    )
-    shape = (len(given.tables), len(given.models))
-    errors, seconds, rows = np.zeros(shape), np.zeros(len(given.models)), dict.fromkeys(given.tables, 0)
-    for table, n, found in done:
-        rows[table] = n
-        for k, name in enumerate(given.models):
-            errors[given.tables.index(table), k] += found[name][0] / given.trials
-            seconds[k] += found[name][1]
-    print("| table | rows | " + " | ".join(given.models) + " |")
-    print("|---|" + "---:|" * (1 + len(given.models)))
-    for table, of_models in zip(given.tables, errors, strict=True):
-        cells = [f"**{e:.3f}**" if e == of_models.min() else f"{e:.3f}" for e in of_models]
-        print(f"| {table} | {rows[table]:,} | " + " | ".join(cells) + " |")
-    print("| mean | | " + " | ".join(f"{e:.3f}" for e in errors.mean(axis=0)) + " |")
-    print("| seconds | | " + " | ".join(f"{s:.0f}" for s in seconds) + " |")
-    if OURS in given.models and len(given.models) > 1:
-        others = np.delete(errors, given.models.index(OURS), axis=1).min(axis=1)
-        behind = errors[:, given.models.index(OURS)] - others
-        print(
-            f"\n{OURS} has the least error on {np.sum(behind <= 0)} of {len(behind)} tables; the best of the others, "
-        )
-        worst = int(np.argmax(behind))
-        print(f"chosen for each in hindsight, is lower by {behind[worst]:.3f} at most, on {given.tables[worst]}.")
+    models = [] if given.table else [OURS] if given.ours else given.models
+    jobs = [(table, trial) for table in given.tables for trial in range(given.trials) if models]
+    lines = stored(given.store)
+    for found in Parallel(n_jobs=given.jobs, batch_size=1, return_as="generator")(
+        delayed(measure)(table, trial, models, given.rows) for table, trial in jobs
+    ):
+        lines |= {key(line): line for line in found}
+        given.store.write_text("".join(json.dumps(lines[at]) + "\n" for at in sorted(lines)))
+    show(lines, given.tables, given.models, given.rows, given.trials)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,11 @@ class Ensemble(Model[Any]):
         return None if self.state is None else self.bank.shape
 
     @property
+    def learns(self) -> bool:
+        """Whether the bank does."""
+        return self.bank.learns
+
+    @property
     def total_members(self) -> int:
         """How many members vote."""
         return self.bank.n_members

@@ -46,6 +46,11 @@ class Model(Stateful[S]):
     def total_members(self) -> int:
         """How many members vote."""
 
+    @property
+    def learns(self) -> bool:
+        """Whether members learn, or weights only."""
+        return True
+
     @abstractmethod
     def _losses(self, rows: Rows) -> Array:
         """Losses (n, K) of every label for checked rows."""

@@ -96,7 +96,7 @@ def test_batches(capymoa: Any, adapters: Any) -> None:
     learner = adapters.OSBoostClassifier(data.get_schema(), n_members=20)
     many = adapters.batched(learner)
     result = capymoa.evaluation.prequential_evaluation(data, many, batch_size=50, store_predictions=True)
-    model = type(learner.model)(n_members=20).start(5, 2, rng=1)
+    model = type(learner.model)(n_members=20, scale=True).start(5, 2, rng=1)
     expected = []
     for first in range(0, len(X), 50):
         part = slice(first, first + 50)

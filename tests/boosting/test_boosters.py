@@ -273,7 +273,7 @@ def test_three_classes_are_one_against_the_rest(name: str, member: str) -> None:
     alone = []
     for k in range(3):
         one = MAKERS[name](member=member, n_members=9)
-        of_one = BoosterState._make(array[k : k + 1].copy() for array in started(model.state))
+        of_one = BoosterState._make(array[None].copy() for array in started(model.state).of_booster(k))
         one.install(of_one, Shape(6, 2))
         alone.append(one.decide_then_learn(X, y == k, weight)[:, 1])
     losses = model.decide_then_learn(X, y, weight)

@@ -146,9 +146,47 @@ def test_scaling_is_advised_to_perceptrons_that_do_not_scale(cli: Cli, tmp_path:
     lines = file.read_text().splitlines()
     scaled = [lines[0]] + ["9000" + line.removeprefix("-") for line in lines[1:]]
     file.write_text("\n".join(scaled))
-    assert "scale them" in cli("run", file, "--model", "ozaboost", "--n-members", 5).err
+    booster = ("--model", "ozaboost", "--n-members", 5)
+    assert "leave out --no-scale" in cli("run", file, *booster, "--no-scale").err
+    assert "scale" not in cli("run", file, *booster).err
     assert "scale" not in cli("run", file, *SMALL).err
-    assert "scale" not in cli("run", file, "--model", "ozaboost", "--members", "naive_bayes", "--n-members", 5).err
+    assert "scale" not in cli("run", file, *booster, "--no-scale", "--members", "naive_bayes").err
+    plain, scaled = (json.loads(cli("run", file, *booster, "--json", *more).out) for more in (["--no-scale"], []))
+    assert plain["error"] > scaled["error"]
+
+
+def test_labels_are_weighed_as_asked(cli: Cli, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for labels in (("common", "rare"), ("0", "1")):
+        y = (rng.random(600) < 0.1).astype(int)
+        lines = [f"{x},{labels[k]}" for x, k in zip(rng.normal(2 * y, 1.0), y, strict=True)]
+        file = tmp_path / f"{labels[0]}.csv"
+        file.write_text("\n".join(["x,y", *lines]))
+        recalls = {}
+        for given in (None, "balanced", f"{labels[1]}=9", f"{labels[0]}=1, {labels[1]}=9"):
+            more = [] if given is None else ["--class-weight", given]
+            done = cli("run", file, *more, "--members", "naive_bayes", "--json", "-o", tmp_path / "m")
+            recalls[given] = json.loads(done.out)["balanced_accuracy"]
+        rare = load(tmp_path / "m").classes_[1]
+        assert load(tmp_path / "m").class_weight == {load(tmp_path / "m").classes_[0]: 1.0, rare: 9.0}
+        assert recalls[f"{labels[1]}=9"] == recalls[f"{labels[0]}=1, {labels[1]}=9"]
+        assert min(recalls["balanced"], recalls[f"{labels[1]}=9"]) > recalls[None] + 0.05
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("rare", "--class-weight: it must be balanced or label=weight,label=weight, got 'rare'"),
+        ("=5", "--class-weight: it must be balanced or label=weight"),
+        ("yes=many", "--class-weight: it must be balanced or label=weight"),
+        ("yes=0", "--class-weight must be a number above 0 for 'yes', got 0.0"),
+        ("maybe=2", "--class-weight must be about the labels ['no', 'yes'], got 'maybe'"),
+    ],
+)
+def test_wrong_weights_of_labels_are_refused(cli: Cli, csv_file: Path, given: str, words: str) -> None:
+    refused = cli("run", csv_file, *SMALL, "--class-weight", given)
+    assert refused.code == 2
+    assert words in " ".join(refused.err.split())
 
 
 def test_human_result_fits_a_narrow_terminal(cli: Cli, csv_file: Path, tmp_path: Path) -> None:

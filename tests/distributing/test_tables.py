@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesvote import load, save
+from bayesvote import BayesianEnsembleClassifier, Frozen, PerceptronBank, load, save
 from bayesvote.distributed import fit, predict, weigh
 from bayesvote.persistence import dumps
 from bayesvote.tables import Columns, merged
@@ -58,17 +58,78 @@ def test_all_inputs_give_the_same_model(tmp_path: Path) -> None:
     )
 
 
-def test_the_model_saves_goes_on_learning_and_meets_new_texts(tmp_path: Path) -> None:
+def test_the_model_saves_and_goes_on_learning_as_on_shards(tmp_path: Path) -> None:
     model, more = fit(tables(), classifier()), tables(2, seed=5)
     save(model, tmp_path / "m")
-    again = load(tmp_path / "m")
+    again, weighed = load(tmp_path / "m"), load(tmp_path / "m")
     X, y = more[0][0].assign(island="Biscoe"), more[0][1]
     for one in (model, again):
         one.partial_fit(X, y)
         weigh(more, one)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert "Biscoe" in model.columns_.describe()[0]["texts"]
+    # Frozen members know nothing of "Biscoe": it stays a text that is new, whichever way the rows come.
+    assert "Biscoe" not in model.columns_.describe()[0]["texts"]
+    weigh([(X, y), *more], weighed)
+    np.testing.assert_allclose(weighed.weights_["mean"], model.weights_["mean"], rtol=1e-12)
     assert model.model_.about()["rows_learned"] == 4 * 150 + 150 + 300
+
+
+def test_frozen_members_on_tables_merge_and_unlearn_exactly(tmp_path: Path) -> None:
+    whole, more = fit(tables(), classifier(weighter="gamma_rate")), tables(2, seed=5)
+    (X, y), (Z, z) = (more[0][0].assign(island="Biscoe", mass=np.nan), more[0][1]), more[1]
+    save(whole, tmp_path / "m")
+    one, two = load(tmp_path / "m"), load(tmp_path / "m")
+    start = whole.weights_["mean"]
+    twice = load(tmp_path / "m").merge(load(tmp_path / "m")).partial_fit(X, y).partial_fit(Z, z)
+    one.partial_fit(X, y)
+    two.partial_fit(Z, z)
+    np.testing.assert_allclose(one.merge(two).weights_["mean"], twice.weights_["mean"], rtol=1e-12)
+    back = whole.partial_fit(X, y).partial_fit(Z, z).unlearn(X, y).unlearn(Z, z)
+    np.testing.assert_allclose(back.weights_["mean"], start, rtol=1e-9)
+
+
+def test_models_that_read_tables_in_other_ways_are_not_merged(tmp_path: Path) -> None:
+    model = fit(tables(), classifier())
+    save(model, tmp_path / "m")
+
+    def spoilt(edit: Any) -> Any:
+        other = load(tmp_path / "m")
+        learned = other.columns_.learned()
+        edit(learned)
+        other.columns_.restore(learned, 2**31)
+        return other
+
+    def texts(learned: Any) -> None:
+        other = {"Dream": "Torgersen", "Torgersen": "Dream"}
+        learned.facts["texts"] = [other.get(text, text) for text in learned.facts["texts"]]
+
+    def mean(learned: Any) -> None:
+        learned.arrays["total"] = learned.arrays["total"] * [1, 2, 1, 1]
+
+    def weekday(learned: Any) -> None:
+        learned.arrays["base"] = np.minimum(learned.arrays["base"], 0)
+
+    for edit, column in ((texts, "island"), (mean, "mass"), (weekday, "when")):
+        other, before = spoilt(edit), dumps(model)
+        with pytest.raises(ValueError, match=rf"merge: column '{column}' must be read in the same way by both, got"):
+            model.merge(other)
+        assert dumps(model) == before
+    numbers = load(tmp_path / "m")
+    del numbers.columns_
+    with pytest.raises(ValueError, match=r"both must have learned tables, or both rows of numbers, got one of each"):
+        model.merge(numbers)
+    renamed = load(tmp_path / "m")
+    renamed.feature_names_in_ = renamed.feature_names_in_[::-1]
+    with pytest.raises(ValueError, match="must have the same feature_names_in_"):
+        model.merge(renamed)
+
+
+def test_frozen_members_do_not_learn_how_to_read_new_tables() -> None:
+    X, y = tables(1)[0]
+    frozen = Frozen(PerceptronBank(n_members=3))
+    with pytest.raises(TypeError, match=r"X must hold numbers only for members that are frozen.*'island', 'when'"):
+        BayesianEnsembleClassifier(frozen, weighter="joint_gaussian").fit(X, y)
+    BayesianEnsembleClassifier(frozen, weighter="joint_gaussian").fit({"mass": X["mass"]}, y)
 
 
 def test_columns_can_be_stated_and_must_be_of_one_kind(tmp_path: Path) -> None:

@@ -171,3 +171,16 @@ def test_raw_tables_are_told_of_by_their_own_columns(library: str) -> None:
         assert own["value"].tolist() == frame[name].tolist()
     assert set(fitted.importances()["column"][:2]) == {"island", "number"}
     assert len(fitted.feature_importances_) == len(fitted.feature_names_in_)
+
+
+def test_features_not_in_use_are_no_column_of_the_users() -> None:
+    table = {"left": ["q", "r"] * 100, "sort": ["a", "b"] * 100, "size": list(range(200))}
+    model = BayesianEnsembleClassifier(columns={"left": "drop"}, random_state=0).fit(table, ["x", "y"] * 100)
+    told = model.explain({"sort": ["a"], "size": [3]})
+    of = {column: k for k, column in enumerate(told["column"])}
+    assert told["moved"][of["left"]] == told["looked"][of["left"]] == 0
+    assert told["value"][of["left"]] is None
+    assert abs(sum(told["moved"]) - told["lead"][0]) < 1e-6
+    assert dict(zip(*(model.importances()[name] for name in ("column", "importance")), strict=True))["left"] == 0
+    with pytest.raises(ValueError, match="X must have at least one row, got none"):
+        model.explain({"sort": [], "size": []})

@@ -1,7 +1,11 @@
 """Encoded tables, beside an encoder that goes row by row through plain dictionaries."""
 
 import warnings
+from datetime import date
+from decimal import Decimal
+from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesvote.tables import Columns, columns_of
+from bayesvote import BayesianEnsembleClassifier
+from bayesvote.datasets import stream
+from bayesvote.tables import Columns, columns_of, read_table
 from oracles.columns import PlainColumns
 
 NUMBERS = st.sampled_from([0.0, 1.0, 2.5, -7.0, None, "3", "1e3", "NA", "many"])
@@ -159,3 +165,104 @@ def test_other_columns_are_refused_by_name_and_change_nothing() -> None:
     assert after.facts == before.facts
     for name, array in after.arrays.items():
         np.testing.assert_array_equal(array, before.arrays[name])
+
+
+def kinds_and_texts(columns: Columns) -> list[tuple[str, list[str]]]:
+    return [(about["kind"], about["texts"]) for about in columns.describe()]
+
+
+MIXED = st.sampled_from([1, True, "x", None, 2.5, "7", "yes", False, np.float32(3), b"x", np.str_("NA")])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(MIXED, min_size=1, max_size=30), st.sets(st.integers(1, 29), max_size=5), st.booleans())
+def test_cells_of_all_sorts_in_one_column_are_read_one_by_one(values: list[Any], at: set[int], stated: bool) -> None:
+    cuts = sorted(at & set(range(1, len(values))))
+    given_kinds = {"m": "category"} if stated else None
+    one, many = (Columns(given_kinds).start({"m": values}) for _ in range(2))
+    for whole, part in zip(learned(one, {"m": values}, []), learned(many, {"m": values}, cuts), strict=True):
+        size = min(len(whole), len(part))
+        np.testing.assert_array_equal(whole[:size], part[:size])
+        assert not np.any(whole[size:])
+        assert not np.any(part[size:])
+    assert repr(one.learned()) == repr(many.learned())
+    both = read_table("", {"m": values[:3]}).followed_by(read_table("", {"m": values[3:]}))
+    assert Columns(given_kinds).start(both).encode(both).todense().shape[0] == len(values)
+
+
+def test_a_category_has_one_text_for_a_value_whatever_library_has_it() -> None:
+    pandas: Any = import_module("pandas")
+    days = pandas.to_datetime(["2024-01-01", "2024-02-01T10:00"], format="ISO8601")
+    for typed, plain, texts in (
+        (pandas.Categorical([True, False]), [True, False], ["True", "False"]),
+        (pandas.Categorical([3, 1]), [3.0, "1"], ["3", "1"]),
+        (pandas.Categorical(days), ["2024-01-01", "2024-02-01T10:00:00"], ["2024-01-01", "2024-02-01T10:00:00"]),
+        (pandas.Categorical([b"a", b""]), ["a", None], ["a"]),
+        (pandas.cut([0.5, 1.5], [0, 1, 2]), ["(0, 1]", "(1, 2]"], ["(0, 1]", "(1, 2]"]),
+    ):
+        frame = pandas.DataFrame({"m": pandas.Series(typed)})
+        columns = Columns().start(frame)
+        encoded = [piece.rows.todense() for piece in columns.advance(frame)]
+        assert len(encoded) > 0
+        assert kinds_and_texts(columns) == [("category", texts)]
+        np.testing.assert_array_equal(columns.encode({"m": plain}).todense(), columns.encode(frame).todense())
+
+
+def test_numbers_and_dates_do_not_mix_in_chunks_of_any_size_unless_stated() -> None:
+    day = date(2024, 1, 1)
+    for first, second in (([day], [5.0]), ([5.0], [day]), (["2024-01-01"], [5.0])):
+        columns = Columns().start({"m": first})
+        with pytest.raises(ValueError, match=r"column 'm' must not hold both dates and numbers, got .* in row 0"):
+            columns.encode({"m": second})
+        with pytest.raises(ValueError, match=r"column 'm' must not hold both dates and numbers, got .* in row 1"):
+            columns.encode({"m": [*first, *second]})
+    unknown = Columns().start({"m": [None]})
+    with pytest.raises(ValueError, match="column 'm' must not hold both dates and numbers, got 5 in row 2"):
+        unknown.encode({"m": [None, day, 5]})
+    stated = Columns({"m": "date"}).start({"m": [day, 0.0]})
+    assert stated.encode({"m": [day, 0.0]}).todense()[:, 0].tolist() == [19723.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            np.array(["-500000-01-01"], dtype="datetime64[D]"),
+            "times within 100,000,000 days of 1970, got -500000-01-01",
+        ),
+        (np.array([10**9], dtype="timedelta64[D]"), "times within 100,000,000 days of 1970"),
+        ([10**5000], "numbers below 1e100 in size, got in row 0 one that is none"),
+        ([Decimal("sNaN")], "numbers below 1e100 in size, got in row 0 one that is none: signaling NaN"),
+    ],
+)
+def test_numbers_and_times_without_bound_are_refused(values: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Columns().start({"m": values})
+
+
+def test_what_python_alone_would_take_for_a_number_is_a_name() -> None:
+    columns = Columns().start({"m": ["1_000"]})
+    assert kinds_and_texts(columns) == [("category", [])]
+
+
+def test_frames_without_rows_of_their_own_and_empty_dictionaries_are_refused() -> None:
+    lazy = import_module("polars").LazyFrame({"m": ["a"]})
+    with pytest.raises(TypeError, match=r"X must be a table that holds its rows, got LazyFrame. Give X.collect\(\)."):
+        Columns().start(lazy)
+    with pytest.raises(ValueError, match="X must have at least one column"):
+        BayesianEnsembleClassifier().fit({}, ["a", "b"])
+
+
+def test_a_file_of_csv_and_a_table_in_memory_are_the_same(tmp_path: Path) -> None:
+    texts = ["a", "", "NA", "n/a", "None", "none", "NULL", "NaN", "nan", "NaT", "?", " b ", "b"] * 10
+    sizes = ["1", "2.5", "", "na", "NULL", "?", "none", "NaN", "7", "8", "1e3", "-4", "0"] * 10
+    labels = ["x", "y"] * 65
+    path = tmp_path / "table.csv"
+    lines = [f"{text},{size},{label}" for text, size, label in zip(texts, sizes, labels, strict=True)]
+    path.write_text("\n".join(["text,size,label", *lines]))
+    chunk = next(stream(path))
+    model = BayesianEnsembleClassifier("naive_bayes", 5, weighter="gamma_rate", random_state=0)
+    from_file = model.fit(chunk.X, chunk.y).predict_proba(chunk.X)
+    table = {"text": texts, "size": sizes}
+    np.testing.assert_array_equal(model.fit(table, labels).predict_proba(table), from_file)
+    assert model.columns_.describe()[0]["texts"] == ["a", "b"]

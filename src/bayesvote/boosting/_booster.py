@@ -1,7 +1,7 @@
 """What the boosters share: start, state, input checks, and several classes through one against the rest."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from bayesvote._checks import Array, Labels, integer, one_of
 from bayesvote._input import LARGEST, Rows, started
 from bayesvote._parts import Arrays, all_finite, looking, padded, renamed, require, within
+from bayesvote._scales import NO_WEIGHTS
 from bayesvote._threads import in_background, n_threads
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
 from bayesvote.model import Model
@@ -36,12 +37,16 @@ class Booster(Model[BoosterState]):
         The kind of the members.
     n_members : int
         How many there are.
+    scale : bool
+        Whether Perceptrons see standardised numbers, as by :class:`bayesvote.Scaled`; the papers' see them as they are,
+        and so does naive Bayes.
     """
 
     member: str = "perceptron"
     n_members: int = 100
+    scale: bool = field(default=False, kw_only=True)
 
-    version = 2
+    version = 3
 
     @abstractmethod
     def _rule(self) -> Rule:
@@ -50,6 +55,10 @@ class Booster(Model[BoosterState]):
     @abstractmethod
     def _record(self, n_boosters: int) -> Array:
         """Return the record of members that have done nothing yet, (n_boosters, b, m)."""
+
+    @property
+    def _scales(self) -> bool:
+        return self.scale and self.member == "perceptron"
 
     @property
     def total_members(self) -> int:
@@ -77,21 +86,29 @@ class Booster(Model[BoosterState]):
             record=record,
             seen=np.zeros((b, 1)),
             clock=np.stack([rng.integers(2**64, size=b, dtype=np.uint64), np.zeros(b, np.uint64)], axis=1),
+            scales=np.zeros((1, 5, n_features if self._scales else 0)),
         )
 
     def _losses(self, rows: Rows) -> Array:
         """Minus each label's vote, (n, K)."""
-        return self.step(rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n))
+        if self._scales:
+            rows = started(self.who, self.state).known_scales().standardised(rows, NO_WEIGHTS)
+        return self._votes(rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n))
 
     def step(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Minus each label's vote, (n, K), row t before row t is learned."""
+        if self._scales:
+            rows = started(self.who, self.state).known_scales().standardised(rows, w)
+        return self._votes(rows, y, w)
+
+    def _votes(self, rows: Rows, y: Labels, w: Array) -> Array:
+        """Minus each label's vote, (n, K), for rows as the members see them."""
         state = started(self.who, self.state)
         rule = self._rule()._replace(n_members=state.record.shape[2])
         votes = np.zeros((len(state.seen), rows.n))
         for k, own in enumerate(votes):
-            one = BoosterState._make(array[k] for array in state)
             mine = y if len(votes) == 1 else (y == k).astype(np.intp)
-            _boost(rule, one, rows, mine, w, own)
+            _boost(rule, state.of_booster(k), rows, mine, w, own)
         return np.stack([votes[0], -votes[0]], axis=1) if len(votes) == 1 else np.ascontiguousarray(-votes.T)
 
     def wider(self, n_features: int, rng: np.random.Generator) -> BoosterState:
@@ -100,7 +117,8 @@ class Booster(Model[BoosterState]):
         if self.member == "perceptron":
             b, rows, m = old.weights.shape
             new = rng.uniform(-1.0, 1.0, (b, 1 + n_features - rows, m))  # as at the start
-            return old._replace(weights=np.concatenate([old.weights, new], axis=1))
+            scales = padded(old.scales, 2, n_features) if self._scales else old.scales
+            return old._replace(weights=np.concatenate([old.weights, new], axis=1), scales=scales)
         b, d = old.order.shape
         pair = np.full((b, 2, n_features), np.nan)
         pair[:, :, :d] = old.pair
@@ -127,6 +145,9 @@ class Booster(Model[BoosterState]):
     def check_state(self, state: BoosterState) -> None:
         """Refuse what the kernels would take for an index, and negative sums."""
         all_finite(state, but=("pair",))
+        if self._scales:
+            state.known_scales().check()
+            require(not np.any(state.scales[0, 0, 1:]), "scales must count rows in their first place only")
         require(within(state.weights, -1e160, 1e160), "weights must be at most 1e160 in size")
         for name, means in (("overall", state.overall[:, 0]), ("stats", state.stats[:, :, 0])):
             require(within(means, -_MOST, _MOST), f"means in {name} must be at most {_MOST:g} in size")
@@ -147,10 +168,12 @@ class Booster(Model[BoosterState]):
         require(not np.any(state.overall[:, 1] < 0), "squared deviations in overall must be at least 0")
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
-        """Version 1 had another name for the record."""
-        if version != 1:
+        """Version 1 had another name for the record; version 2 had no scales."""
+        if version not in (1, 2):
             return super().upgraded(version, arrays)
-        return renamed(arrays, book="record")
+        require("scales" not in arrays, "scales must not be in version 1 or 2")
+        found = renamed(arrays, book="record") if version == 1 else arrays
+        return {**found, "scales": np.zeros((1, 5, 0))}
 
 
 def _boost(rule: Rule, state: BoosterState, rows: Rows, label: Labels, weight: Array, votes: Array) -> None:

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array
+from bayesvote._scales import Scales
 
 
 class BoosterState(NamedTuple):
     """The state of a booster of m members over d features.
 
     The first axis of every array, left out below, runs over two-class boosters: one for two classes, K
-    one-against-rest ones for K > 2. Arrays that the chosen members do not need have no elements.
+    one-against-rest ones for K > 2; that of ``scales``, which they share, has one place. Arrays that the chosen members
+    do not need have no elements.
 
     Attributes
     ----------
@@ -37,6 +39,8 @@ class BoosterState(NamedTuple):
         The sum of the sample weights learned.
     clock : (2,)
         The key of the random draws, and the number of rows learned.
+    scales : (5, d)
+        Perceptrons that see standardised numbers: what :class:`Scales` has, its ``rows`` in the first place.
     """
 
     weights: Array
@@ -49,6 +53,16 @@ class BoosterState(NamedTuple):
     record: Array
     seen: Array
     clock: NDArray[np.uint64]
+    scales: Array
+
+    def of_booster(self, k: int) -> "BoosterState":
+        """One booster's own arrays, and those that all share."""
+        return BoosterState._make(array[k % len(array)] for array in self)
+
+    def known_scales(self) -> Scales:
+        """The scales, which change in place."""
+        rows, *others = self.scales[0]
+        return Scales(rows[:1], *others)
 
     def part(self, first: int, last: int) -> "BoosterState":
         """Copy the state of one booster's members first to last, and what all members share."""

@@ -16,7 +16,7 @@ def advise(first: Chunk, names: list[str] | None, settings: Settings) -> None:
     """Look at the first chunk of a stream."""
     if names is not None:
         _advise_to_drop(first.X, names)
-    if settings.model != "bayesian" and (settings.members or "perceptron") == "perceptron":
+    if settings.scale is False and settings.model != "bayesian" and settings.members in (None, "perceptron"):
         _advise_to_scale(first.X)
 
 
@@ -35,7 +35,7 @@ def _advise_to_drop(X: Any, names: list[str]) -> None:
 
 
 def _advise_to_scale(X: Any) -> None:
-    """Advise to scale the features of Perceptrons that do not do so themselves, if they differ much in size."""
+    """Advise against Perceptrons that see the features as they are, if these differ much in size."""
     if not isinstance(X, np.ndarray):
         return
     sizes = np.fmax.reduce(np.abs(X), axis=0)
@@ -43,5 +43,5 @@ def _advise_to_scale(X: Any) -> None:
     if len(sizes) and sizes.max() > _UNEVEN * sizes.min():
         show.note(
             f"Features differ in size by a factor of {sizes.max() / sizes.min():,.0f}. Perceptrons learn better "
-            "from features of similar size: scale them, or use --model bayesian, which does so itself."
+            "from features of similar size: leave out --no-scale."
         )

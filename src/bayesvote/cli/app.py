@@ -156,7 +156,7 @@ def run(
     members: Annotated[
         str | None,
         typer.Option(
-            help=f"{_listed(members.named)}; mixed by default. With parameters: 'fern(depth=6)'. Boosters have "
+            help=f"{_listed(members.named)}; adaptive by default. With parameters: 'fern(depth=6)'. Boosters have "
             "perceptron, the default, or naive_bayes.",
             rich_help_panel="Model",
             **_named(members.named),
@@ -174,7 +174,7 @@ def run(
     weighter: Annotated[
         str | None,
         typer.Option(
-            help=f"{_listed(weighting.named)}; joint_gaussian by default. With parameters: 'sag(horizon=5000)'.",
+            help=f"{_listed(weighting.named)}; drifting by default. With parameters: 'sag(horizon=5000)'.",
             rich_help_panel="Model",
             **_named(weighting.named),
         ),
@@ -182,7 +182,7 @@ def run(
     loss: Annotated[
         str | None,
         typer.Option(
-            help=f"{_listed(lambda: losses.LOSSES)}; ramp by default.",
+            help=f"{_listed(lambda: losses.LOSSES)}; by default what suits the weighter.",
             rich_help_panel="Model",
             **_named(lambda: losses.LOSSES),
         ),
@@ -190,6 +190,22 @@ def run(
     forgetting: Annotated[
         float | None,
         typer.Option(metavar="X", help="Factor by which the past fades with every row.", rich_help_panel="Model"),
+    ] = None,
+    scale: Annotated[
+        bool | None,
+        typer.Option(
+            "--scale/--no-scale",
+            help="Whether linear members see standardised numbers, as by default, or the numbers as they are.",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WEIGHTS",
+            help="balanced, so that all labels count alike, or what rows of some labels count: rare=5,other=0.5.",
+            rich_help_panel="Model",
+        ),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, metavar="N", help="Seed of all random numbers.", rich_help_panel="Model")
@@ -274,6 +290,8 @@ def run(
         weighter=weighter,
         loss=loss,
         forgetting=forgetting,
+        scale=scale,
+        class_weight=class_weight,
         seed=seed,
         format=file_format,
         target=target,

@@ -224,6 +224,7 @@ class Training:
             elif not survey:
                 self.classes = np.unique(first.y)
                 check_classes(self.source, self.classes, self.columns, self.settings.target)
+            self.model.set_params(class_weight=self.settings.class_weights(self.classes))
             with usage():
                 self.model.start(self._start(first.X), self.classes)
             advise(first, self.stream.feature_names, self.settings)

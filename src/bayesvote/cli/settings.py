@@ -1,5 +1,6 @@
 """What ``run`` is asked to do: the model, and how the file is read."""
 
+import csv
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ class Settings:
     weighter: str | None = None
     loss: str | None = None
     forgetting: float | None = None
+    scale: bool | None = None
+    class_weight: str | None = None
     seed: int = 0
     format: str = "auto"
     target: str | None = None
@@ -50,7 +53,7 @@ class Settings:
         kind: Any = CLASSIFIERS[self.model]
         known = inspect.signature(kind).parameters
         options: dict[str, Any] = {"n_members": self.n_members, "random_state": self.seed}
-        for name in ("members", "max_features", "weighter", "loss", "forgetting"):
+        for name in ("members", "max_features", "weighter", "loss", "forgetting", "scale"):
             value = getattr(self, name)
             if value is None:
                 continue
@@ -62,7 +65,7 @@ class Settings:
         if self.max_features == "all":
             options["max_features"] = None
         stated = {name: what for name, what in (self.columns or {}).items() if what != "drop"}
-        found: Classifier = kind(**options, columns=stated or None)
+        found: Classifier = kind(**options, columns=stated or None, class_weight=self._class_weight())
         with usage():
             found.check()
         return found
@@ -80,6 +83,30 @@ class Settings:
     def reading(self) -> dict[str, Any]:
         """How files are read, as ``stream`` and ``survey`` take it."""
         return {"target": place_or_name(self.target), **{name: getattr(self, name) for name in _READING}}
+
+    def _class_weight(self) -> dict[str, float] | str | None:
+        """What the labels weigh, by their texts."""
+        if self.class_weight in (None, "balanced"):
+            return self.class_weight
+        found = {}
+        for given in next(csv.reader([self.class_weight or ""]), []):
+            label, _, weight = given.rpartition("=")
+            try:
+                found[label.strip()] = float(weight)
+            except ValueError:
+                label = ""
+            if not label.strip():
+                message = f"it must be balanced or label=weight,label=weight, got {self.class_weight!r}."
+                raise typer.BadParameter(message, param_hint="--class-weight")
+        return found
+
+    def class_weights(self, classes: NDArray[Any]) -> Any:
+        """What the labels weigh, by the labels of the file."""
+        given = self._class_weight()
+        if not isinstance(given, dict):
+            return given
+        known = {str(label): label for label in classes.tolist()}
+        return {known.get(text, text): weight for text, weight in given.items()}
 
     def known_classes(self, first: Chunk) -> NDArray[Any]:
         """The labels that were named, as numbers if those of the file are."""

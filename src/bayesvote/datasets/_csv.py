@@ -1,12 +1,13 @@
 """Reader of CSV: a header, then a row a line, or several where a quoted field goes over them."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Argument, InputError
+from bayesvote._checks import Argument, Array, InputError
 from bayesvote.datasets._columns import Choose, Columns, Header
 from bayesvote.datasets._lines import LONGEST_LINE, Lines, TooLong
 from bayesvote.datasets._readers import (
@@ -50,15 +51,16 @@ def read_csv(
         names = [f"column {j}" for j in range(len(names))]
     columns = choose(Header(names))
     # Where columns are divided by commas, numbers have points.
-    numbers = Numbers(("." if delimiter == "," else None) if decimal is None else decimal)
+    do = "" if columns.label is None else "State a column that holds texts as a category."  # where one learns
+    numbers = Numbers(("." if delimiter == "," else None) if decimal is None else decimal, do)
     texts = _texts(lines, names, columns, numbers, delimiter, kinds)
     if kinds or texts:
         _distinct(bad, [names[j] for j in columns.features])
     records = _Records(lines, delimiter, len(names), read=0 if header is False else 1)
     features = [names[j] for j in columns.features]
     label = None if columns.label is None else names[columns.label]
-    chunks = _chunks(records, names, columns, numbers, None if not (kinds or texts) else texts, chunk_size, bad)
-    return Reading(len(features), features, chunks, label)
+    table = _Table(records, names, columns, numbers, texts if kinds or texts else None)
+    return Reading(len(features), features, table.chunks(chunk_size, bad), label)
 
 
 def _header(first: bytes, bad: BadLines, said: bool | None) -> tuple[list[str], str]:
@@ -152,6 +154,31 @@ class _Records:
         """Whether the chunk has taken as much memory as it may."""
         return self._lines.full
 
+    def plain(self, most: int) -> list[bytes]:
+        """Fields of the next lines that were read already, one row after the other; ``passed`` takes these lines.
+
+        There are none if some line has quotes, or not as many fields as the header.
+        """
+        lines = self._lines.ready(most)
+        text = b"\n".join(lines)
+        if b"\r" in text:
+            lines = [line.removesuffix(b"\r") for line in lines]
+            text = b"\n".join(lines)
+        delimiter = self._delimiter.encode()
+        if b'"' in text or b"\r" in text or any(line.count(delimiter) != self._width - 1 for line in lines):
+            return []
+        if (self._width == 1 and b"" in lines) or TooLong in map(type, lines):
+            return []
+        return delimiter.join(lines).split(delimiter) if lines else []
+
+    def passed(self, n: int) -> range:
+        """Pass over so many lines; return their numbers."""
+        self._lines.drop(n)
+        self._read += n
+        self._taken = []
+        self.number = self._read
+        return range(self._read - n + 1, self._read + 1)
+
     @property
     def further(self) -> range:
         """Numbers of the further lines of the last row."""
@@ -230,58 +257,130 @@ class _Records:
         return fault("it", f"must close the quote that it opens, within {_LONGEST_FIELD:,} characters")
 
 
-def _chunks(
-    records: _Records,
-    header: list[str],
-    columns: Columns,
-    numbers: Numbers,
-    texts: set[int] | None,
-    chunk_size: int,
-    bad: BadLines,
-) -> Iterator[Chunk]:
-    """Chunks of an array or, if some columns are texts, of a dictionary; None for an array."""
-    assembler = Assembler(bad)
-    of_numbers = [j for j in columns.features if j not in (texts or ())]
-    of_texts = [j for j in columns.features if j in (texts or ())]
-    names = [header[j] for j in of_numbers]
-    place = columns.label
-    more = True
-    while more:
-        values: list[list[float]] = []
-        words: list[list[str]] = []
-        labels: list[str] | None = None if place is None else []
-        lines: list[int] = []
-        faults: dict[int, InputError] = {}
-        records.begin()
-        while len(values) + len(faults) < chunk_size and not records.full:
-            try:
-                row = records.next(wait=not values and not faults)
-                if row is None:
-                    more = False
-                    break
-                if not row:
+class _Rows:
+    """Rows of a chunk, as they are read."""
+
+    def __init__(self, n_numbers: int) -> None:
+        self._n_numbers = n_numbers
+        self._blocks: list[Array] = []
+        self._single: list[list[float]] = []  # rows after the last block
+        self.words: list[Sequence[str]] = []
+        self.labels: list[str] = []
+        self.lines: list[int] = []
+
+    def add(self, numbers: list[float], line: int) -> None:
+        """Add a row of numbers."""
+        self._single.append(numbers)
+        self.lines.append(line)
+
+    def add_block(self, numbers: Array, lines: range) -> None:
+        """Add many."""
+        self._blocks += [*self._singles(), numbers.reshape(len(lines), self._n_numbers)]
+        self._single = []
+        self.lines += lines
+
+    def numbers(self) -> Array:
+        """All numbers (n, d)."""
+        return np.concatenate([np.empty((0, self._n_numbers)), *self._blocks, *self._singles()])
+
+    def _singles(self) -> list[Array]:
+        n = len(self._single)
+        return [np.array(self._single, dtype=np.float64).reshape(n, self._n_numbers)] if n else []
+
+
+class _Table:
+    """Turns lines into chunks: of an array or, if some columns are texts, of a dictionary."""
+
+    def __init__(
+        self, records: _Records, header: list[str], columns: Columns, numbers: Numbers, texts: set[int] | None
+    ) -> None:
+        self._records, self._header, self._numbers = records, header, numbers
+        self._features, self._label, self._as_dict = columns.features, columns.label, texts is not None
+        self._of_numbers = [j for j in columns.features if j not in (texts or ())]
+        self._of_texts = [j for j in columns.features if j in (texts or ())]
+        self._names = [header[j] for j in self._of_numbers]
+        self._slowly = 0  # lines to read one by one, since some of them must be
+        self._backlog = 1
+
+    def chunks(self, chunk_size: int, bad: BadLines) -> Iterator[Chunk]:
+        """All rows."""
+        assembler, records = Assembler(bad), self._records
+        more = True
+        while more:
+            rows, faults = _Rows(len(self._names)), dict[int, InputError]()
+            records.begin()
+            while len(rows.lines) + len(faults) < chunk_size and not records.full:
+                if self._read_block(rows, chunk_size - len(rows.lines) - len(faults)):
                     continue
-                fields = [row[j] for j in of_numbers]
                 try:
-                    found = numbers.row(fields, names)
-                    if of_texts:
-                        words.append([plain_text(header[j], row[j]) for j in of_texts])
-                except InputError:
-                    if any("\n" in field for field in fields):
-                        raise records.unclosed() from None
-                    faults |= dict.fromkeys(records.further, fault("it", "belongs to the bad row before"))
-                    raise
-                values.append(found)
-                if labels is not None and place is not None:
-                    labels.append(row[place])
-                lines.append(records.number)
-            except InputError as error:
-                faults[records.number] = error
-            except _LateError:
-                break
-        X: Any = np.array(values, dtype=np.float64).reshape(len(values), len(names))
-        if texts is not None:
-            by_place: dict[int, Any] = {j: X[:, k] for k, j in enumerate(of_numbers)}
-            by_place |= {j: [row[k] for row in words] for k, j in enumerate(of_texts)}
-            X = {header[j]: by_place[j] for j in columns.features}
-        yield from assembler.chunk(X, labels, np.array(lines, dtype=np.int64), faults)
+                    if not self._read_row(rows, faults):
+                        more = False
+                        break
+                except InputError as error:
+                    faults[records.number] = error
+                except _LateError:
+                    break
+            labels = None if self._label is None else rows.labels
+            yield from assembler.chunk(self._made(rows), labels, np.array(rows.lines, dtype=np.int64), faults)
+
+    def _read_block(self, rows: _Rows, most: int) -> bool:
+        """Read all lines that are at hand, if they are plain; return whether they were."""
+        if self._slowly > 0:
+            self._slowly -= 1
+            return False
+        fields = self._records.plain(most)
+        if not fields:
+            return False
+        width = len(self._header)
+        n = len(fields) // width
+        found = self._numbers.block([*chain(*zip(*(fields[j::width] for j in self._of_numbers), strict=True))])
+        if found is not None:
+            try:
+                words = [
+                    [plain_text(self._header[j], _decoded(field)) for field in fields[j::width]] for j in self._of_texts
+                ]
+            except InputError:
+                found = None
+        if found is None:
+            # Lines like these are probably to come, so fewer and fewer blocks are tried in vain.
+            self._slowly, self._backlog = n * self._backlog, min(2 * self._backlog, 64)
+            return False
+        self._backlog = 1
+        rows.add_block(found, self._records.passed(n))
+        rows.words += zip(*words, strict=True)
+        if self._label is not None:
+            rows.labels += map(_decoded, fields[self._label :: width])
+        return True
+
+    def _read_row(self, rows: _Rows, faults: dict[int, InputError]) -> bool:
+        """Read the next row; return False at the end."""
+        records = self._records
+        row = records.next(wait=not rows.lines and not faults)
+        if not row:
+            return row is not None
+        fields = [row[j] for j in self._of_numbers]
+        try:
+            found = self._numbers.row(fields, self._names)
+            if self._of_texts:
+                rows.words.append([plain_text(self._header[j], row[j]) for j in self._of_texts])
+        except InputError:
+            if any("\n" in field for field in fields):
+                raise records.unclosed() from None
+            faults |= dict.fromkeys(records.further, fault("it", "belongs to the bad row before"))
+            raise
+        rows.add(found, records.number)
+        if self._label is not None:
+            rows.labels.append(row[self._label])
+        return True
+
+    def _made(self, rows: _Rows) -> Any:
+        X = rows.numbers()
+        if not self._as_dict:
+            return X
+        by_place: dict[int, Any] = {j: X[:, k] for k, j in enumerate(self._of_numbers)}
+        by_place |= {j: [row[k] for row in rows.words] for k, j in enumerate(self._of_texts)}
+        return {self._header[j]: by_place[j] for j in self._features}
+
+
+def _decoded(field: bytes) -> str:
+    return field.decode("utf-8", "surrogateescape")

@@ -111,6 +111,14 @@ class Lines:
         """Return the next line, which must be there."""
         return self._ready.pop()
 
+    def ready(self, most: int) -> list[bytes]:
+        """Return the next lines that were read already, at most so many, and leave them to be popped."""
+        return self._ready[-1 : -1 - most : -1]
+
+    def drop(self, n: int) -> None:
+        """Pass over so many of these."""
+        del self._ready[len(self._ready) - n :]
+
     def put_back(self, lines: list[bytes]) -> None:
         """Give lines back, to be popped again."""
         self._ready.extend(reversed(lines))

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Argument, InputError
+from bayesvote._checks import Argument, Array, InputError
 from bayesvote._input import LARGEST
+from bayesvote.tables import NOTHING
 
 MOST_FEATURES = 2**20  # of a file that nobody has described: one wild index must not decide how large a model is
 _REPORTS = 20  # bad lines that are described; all are counted
 _SHOWN = 60  # characters of a bad value
 
-_MISSING = {"", "?", "na", "n/a", "nan", "none", "null"}
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?\s*", re.ASCII)
 
@@ -124,7 +124,7 @@ class LabelReader:
 
     def _read(self, text: str) -> int | float | str:
         text = text.strip()
-        if text.casefold() in _MISSING:
+        if text.casefold() in NOTHING:
             raise fault("the label", "is missing")
         if "\0" in text:
             # NumPy's strings lose it at their end, so that two labels would become one.
@@ -186,16 +186,19 @@ class Numbers:
     ----------
     decimal
         The decimal mark, "." or ",". None for a point, or a comma if the file writes 1,5 and never 1.5.
+    do
+        What to do about a text that is no number.
     """
 
-    def __init__(self, decimal: str | None) -> None:
+    def __init__(self, decimal: str | None, do: str = "") -> None:
+        self._do = do
         self._open = decimal is None
         self._comma = decimal == ","
 
     def reads(self, text: str) -> bool | None:
         """Whether a text would be read as a number; None if it is missing."""
         text = text.strip()
-        if text.casefold() in _MISSING:
+        if text.casefold() in NOTHING:
             return None
         # A number with a decimal comma is one, even where such are refused: it is no category.
         return bool(_DECIMAL_COMMA.fullmatch(text)) or text.casefold() in _BOOLEANS or is_number(text)
@@ -214,6 +217,21 @@ class Numbers:
                 pass
         return [self.value(f"column {name!r}", text) for name, text in zip(names, texts, strict=True)]
 
+    def block(self, fields: list[bytes]) -> Array | None:
+        """Values of the fields of many rows, NaN for empty ones; None if they must be read one by one."""
+        joined = b"".join(fields)
+        if self._comma or b"_" in joined:
+            return None
+        empty = fields.count(b"")
+        try:
+            values = np.array(list(map(float, (field or b"nan" for field in fields) if empty else fields)))
+        except ValueError:
+            return None
+        if np.count_nonzero(np.abs(values) < LARGEST) + empty < len(values):
+            return None
+        self._open = self._open and b"." not in joined
+        return values
+
     def value(self, name: str, text: str) -> float:
         """A number, or NaN for a missing one."""
         known = _BOOLEANS.get(text.strip().casefold())
@@ -225,7 +243,7 @@ class Numbers:
         if self._comma and "." in text:
             raise fault(name, "must be a number with a decimal comma, as those before", shown(text))
         self._open = self._open and "." not in text
-        return finite(name, text)
+        return finite(name, text, self._do)
 
 
 def plain_text(name: str, text: str) -> str:
@@ -236,16 +254,16 @@ def plain_text(name: str, text: str) -> str:
             text.encode()
         except UnicodeEncodeError:
             raise fault(f"column {name!r}", "is not UTF-8 text") from None
-    return "" if text.casefold() in _MISSING else text
+    return "" if text.casefold() in NOTHING else text
 
 
-def finite(name: str, text: str) -> float:
-    """A number, or NaN for a missing one."""
-    if text.strip().casefold() in _MISSING:
+def finite(name: str, text: str, do: str = "") -> float:
+    """A number, or NaN for a missing one; ``do`` says what to do about a text that is neither."""
+    if text.strip().casefold() in NOTHING:
         return np.nan
     value = float(text) if is_number(text) else np.inf
     if not abs(value) < np.inf:
-        raise fault(name, "must be a finite number", shown(text))
+        raise fault(name, "must be a finite number", shown(text), do)
     if abs(value) > LARGEST:
         raise fault(name, f"must be a number of at most {LARGEST:g} in size", shown(text))
     return value

@@ -12,7 +12,7 @@ from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows
 from bayesvote.ensemble import Ensemble
 from bayesvote.members.attribution import Explanation
-from bayesvote.tables import Table
+from bayesvote.tables import Sort, Table
 
 START, OTHERS, NOT_TOLD = "(start)", "(other columns)", "(not told)"
 RECENT = 512  # rows, of those that members keep, that importances are taken over
@@ -25,7 +25,7 @@ class ColumnMap(NamedTuple):
     """The user's columns: their names, and for every feature of the model the column it was made of."""
 
     names: NDArray[Any]  # (columns,)
-    of_feature: Labels | None = None  # (d,); None where every column is a feature
+    of_feature: Labels | None = None  # (d,), -1 for features not in use yet; None where every column is a feature
 
 
 def as_table(columns: Mapping[str, NDArray[Any]], index: str = "") -> Any:
@@ -49,12 +49,16 @@ def by_column(found: Explanation, columns: ColumnMap) -> Explanation:
     """Explanation by the user's columns: the features made of one are added up, and looked at as the most of them."""
     if columns.of_feature is None:
         return found
-    order = np.argsort(columns.of_feature, kind="stable")
+    used, unused = np.flatnonzero(columns.of_feature >= 0), np.flatnonzero(columns.of_feature < 0)
+    order = used[np.argsort(columns.of_feature[used], kind="stable")]
     owners, first = np.unique(columns.of_feature[order], return_index=True)
     parts, looked = (np.zeros((len(found.lead), len(columns.names))) for _ in range(2))
-    parts[:, owners] = np.add.reduceat(found.parts[:, order], first, axis=1)
-    looked[:, owners] = np.maximum.reduceat(found.looked[:, order], first, axis=1)
-    return found._replace(parts=parts, looked=looked)
+    if len(order):
+        parts[:, owners] = np.add.reduceat(found.parts[:, order], first, axis=1)
+        looked[:, owners] = np.maximum.reduceat(found.looked[:, order], first, axis=1)
+    # Features not in use yet move next to nothing, and are none of the user's columns: members start from there.
+    start = found.start + found.parts[:, unused].sum(axis=1)
+    return found._replace(parts=parts, looked=looked, start=start)
 
 
 def pieces(model: Ensemble, rows: Rows, columns: ColumnMap) -> Iterator[tuple[int, Explanation]]:
@@ -96,22 +100,25 @@ def ranked(found: Explanation, first: int, columns: ColumnMap, values: NDArray[A
     return {name: values.reshape(-1) for name, values in table.items()}
 
 
-def given_values(table: Table) -> NDArray[Any]:
-    """Cells (n, columns) of a table as people read them; None where one is missing."""
-    out = np.empty((table.n, len(table.columns)), dtype=object)
-    for j, cells in enumerate(table.columns.values()):
-        for t, (number, code) in enumerate(zip(cells.numbers.tolist(), cells.codes.tolist(), strict=True)):
+def given_values(table: Table, names: list[str]) -> NDArray[Any]:
+    """Cells (n, columns) of a table as people read them; None where one, or a column that was dropped, is missing."""
+    out = np.empty((table.n, len(names)), dtype=object)
+    for name, cells in table.columns.items():
+        j = names.index(name)
+        for t, (number, sort, code) in enumerate(
+            zip(cells.numbers.tolist(), cells.sorts.tolist(), cells.codes.tolist(), strict=True)
+        ):
             if code >= 0:
                 out[t, j] = cells.texts[code]
             elif number == number:
-                out[t, j] = _read(number, cells.kind)
+                out[t, j] = _read(number, sort)
     return out
 
 
-def _read(number: float, kind: str | None) -> Any:
-    if kind == "boolean":
+def _read(number: float, sort: int) -> Any:
+    if sort == Sort.BOOLEAN:
         return bool(number)
-    return str(np.datetime64(round(number), "s")) if kind == "date" else number
+    return str(np.datetime64(round(number), "s")) if sort == Sort.DATE else number
 
 
 def joined(parts: list[Columns]) -> Columns:

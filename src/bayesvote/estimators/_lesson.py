@@ -69,7 +69,7 @@ class Lesson:
     def _learn_part(self, table: Table, start: int) -> list[Array]:
         """Let the model learn rows as the columns are known by then, and the columns what the model has learned."""
         columns, found = self._shell.columns_, list[Array]()
-        learning = self._w[start : start + table.n] != 0
+        learning = (self._w[start : start + table.n] != 0) & self._model.learns
         block = columns.block(table, learning)
         try:
             for first, last, width in block.pieces():

@@ -338,6 +338,20 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """Have learned nothing, of these classes and the features that were noted."""
         self.classes_, self.model_ = classes, self._started(self._width, classes, rng)
         self.calibration_, self.class_counts_ = _nothing_learned(len(classes))
+        if not self.model_.learns and hasattr(self, "columns_"):
+            self._check_for_frozen(self.columns_)
+
+    def _check_for_frozen(self, columns: Columns) -> None:
+        """Refuse a new table of more than numbers: how it is read is learned with the members."""
+        other = [about["name"] for about in columns.describe() if about["kind"] not in ("number", "boolean", "drop")]
+        if other:
+            raise _checks.InputTypeError(
+                self.who,
+                "X",
+                "must hold numbers only for members that are frozen, which cannot learn how to read other columns",
+                f"a table with {other}",
+                "Let members learn such tables, or train them on shards by bayesvote.distributed.fit.",
+            )
 
     def _learn_as(self, new: Self, rows: Rows | Table, codes: Labels, w: Array) -> tuple[Array, Array | None]:
         """Let a twin learn, and be as it is once it has; others see the one or the other."""

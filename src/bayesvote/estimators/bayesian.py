@@ -32,6 +32,7 @@ from bayesvote.estimators.base import OnlineClassifier
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, EstimatorBank, Frozen, Union
 from bayesvote.model import decided
+from bayesvote.tables import difference
 from bayesvote.weighting import GaussianPosterior, Posterior, Weighter
 
 
@@ -215,6 +216,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
 
     def _explain(self, X: Any, top: int | None) -> Any:
         rows, columns = self._rows(X), self._columns()
+        if not rows.n:
+            raise _checks.InputError(f"{self.who}.explain", "X", "must have at least one row", "none")
         parts: list[Columns] = []
         for first, found in pieces(self.model_, rows, columns):
             part = ranked(found, first, columns, self._shown(X, rows, first, len(found.lead)), top)
@@ -273,7 +276,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         names = np.asarray(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
         if not hasattr(self, "columns_"):
             return ColumnMap(names)
-        of_feature = np.zeros(self._width, dtype=np.intp)  # features not in use yet are 0 and move nothing
+        of_feature = np.full(self._width, -1, dtype=np.intp)
         source = self.columns_.source_columns()
         of_feature[: len(source)] = source
         return ColumnMap(names, of_feature)
@@ -282,7 +285,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         """Values (n, columns) of some rows as the user gave them."""
         if not hasattr(self, "columns_"):
             return rows.todense(first, first + n)
-        return given_values(self.columns_.checked(X).part(first, first + n))
+        return given_values(self.columns_.checked(X).part(first, first + n), self.columns_.names)
 
     @property
     @looking
@@ -329,13 +332,18 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return weighter.drift(self.model_.state)
 
     def merge(self, other: "BayesianEnsembleClassifier") -> Self:
-        """Add what another classifier with the same frozen members has learned; exact but for the calibration."""
+        """Add what another classifier with the same frozen members has learned; exact but for the calibration.
+
+        Of raw tables, both must read the columns in the same way: those of frozen members are read as they were when
+        the members learned.
+        """
         check_is_fitted(self)
         check_is_fitted(other)
-        for name in ("classes_", "n_features_in_"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if not np.array_equal(mine, theirs):
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            mine, theirs = getattr(self, name, None), getattr(other, name, None)
+            if mine is not None and theirs is not None and not np.array_equal(mine, theirs):
                 raise ValueError(f"{self.who}.merge: both must have the same {name}, got {mine} and {theirs}.")
+        self._check_columns(other)
         with other.undisturbed():
             calibration, counts = deepcopy((other.calibration_, other.class_counts_))
         with self.model_.guard.write:
@@ -344,6 +352,19 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
                 own[:] = merged
             self.class_counts_[:] += counts
         return self
+
+    def _check_columns(self, other: "BayesianEnsembleClassifier") -> None:
+        """Refuse a classifier that reads tables in another way."""
+        who = f"{self.who}.merge"
+        if hasattr(self, "columns_") != hasattr(other, "columns_"):
+            raise _checks.InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
+        if hasattr(self, "columns_"):
+            with other.undisturbed():
+                theirs = deepcopy(other.columns_)
+            with self.undisturbed():
+                wrong = difference(self.columns_, theirs)
+            if wrong is not None:
+                raise _checks.InputError(who, wrong.subject, wrong.must, wrong.got, "Merge copies of one model.")
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Take back rows that the weights of frozen members have learned; exact. The calibration stays."""

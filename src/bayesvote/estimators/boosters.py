@@ -14,10 +14,13 @@ _LEADING = ("member", "n_members")  # may be positional
 
 
 class BoosterClassifier(OnlineClassifier[Booster]):
-    """A booster as a classifier; it takes the booster's parameters and three of its own.
+    """A booster as a classifier; it takes the booster's parameters and four of its own.
 
     Parameters
     ----------
+    scale : bool
+        Whether Perceptrons see standardised numbers, whose scales are learned as the stream goes on. The papers'
+        boosters are those with ``scale=False``. Naive Bayes sees the numbers as they are.
     columns : dict, optional
         What columns of a table are where their types and first values do not tell: "number", "category", "boolean",
         "date", or "drop" to leave one out.
@@ -38,12 +41,12 @@ class BoosterClassifier(OnlineClassifier[Booster]):
     def __init_subclass__(cls, booster: type[Booster], **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.booster = booster
-        own = {field.name: field for field in fields(booster) if field.init}
+        own = {field.name: field for field in fields(booster) if field.init and field.name != "scale"}
         leading = [
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=own.pop(name).default, annotation=Any)
             for name in _LEADING
         ]
-        shared = {"columns": None, "class_weight": None, "calibrated": "auto", "random_state": None}
+        shared = {"scale": True, "columns": None, "class_weight": None, "calibrated": "auto", "random_state": None}
         rest = keyword_only(**{name: field.default for name, field in own.items()}, **shared)
         type.__setattr__(cls, "__init__", initializer([*leading, *rest]))
 
@@ -54,17 +57,16 @@ class BoosterClassifier(OnlineClassifier[Booster]):
 class OzaBoostClassifier(BoosterClassifier, booster=OzaBoost):
     """Online AdaBoost (Oza and Russell 2001) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OzaBoost`, by name, and ``class_weight``, ``calibrated`` and
-    ``random_state``.
+    It takes the parameters of :class:`bayesvote.OzaBoost`, by name, and ``columns``, ``class_weight``,
+    ``calibrated`` and ``random_state``. Perceptrons see standardised numbers unless ``scale=False``.
     Probabilities are the logistic function of the vote.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import minmax_scale
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = OzaBoostClassifier(random_state=0).fit(minmax_scale(X), y)
-    >>> model.score(minmax_scale(X), y) > 0.9
+    >>> model = OzaBoostClassifier(random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
     True
     """
 
@@ -72,8 +74,8 @@ class OzaBoostClassifier(BoosterClassifier, booster=OzaBoost):
 class OGBoostClassifier(BoosterClassifier, booster=OGBoost):
     """Online GradientBoost (Leistner et al. 2009) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OGBoost`, by name, and ``class_weight``, ``calibrated`` and
-    ``random_state``.
+    It takes the parameters of :class:`bayesvote.OGBoost`, by name, and ``columns``, ``class_weight``,
+    ``calibrated`` and ``random_state``. Perceptrons see standardised numbers unless ``scale=False``.
     Probabilities are the logistic function of the vote.
     """
 
@@ -81,7 +83,7 @@ class OGBoostClassifier(BoosterClassifier, booster=OGBoost):
 class OSBoostClassifier(BoosterClassifier, booster=OSBoost):
     """Online SmoothBoost (Chen, Lin and Lu 2012) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OSBoost`, by name, and ``class_weight``, ``calibrated`` and
-    ``random_state``.
+    It takes the parameters of :class:`bayesvote.OSBoost`, by name, and ``columns``, ``class_weight``,
+    ``calibrated`` and ``random_state``. Perceptrons see standardised numbers unless ``scale=False``.
     A label's probability is in proportion to (1 + F)/2, F being its vote in [-1, 1].
     """

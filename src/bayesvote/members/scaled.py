@@ -1,27 +1,16 @@
 """Members that see standardised numbers, learned as the stream goes on."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayesvote._checks import Array, Labels
-from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import Learned, Shape, all_finite, like, looking, padded, require, restored_shape, within
+from bayesvote._input import Rows, started
+from bayesvote._parts import Learned, Shape, like, looking, require, restored_shape
+from bayesvote._scales import NO_WEIGHTS, Scales, no_scales
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
-
-_NO_WEIGHTS = np.zeros(0)
-
-
-class Scales(NamedTuple):
-    """What is known of the features' scales."""
-
-    rows: Array  # (1,): how many were learned
-    missing: Array  # (d,): in how many of them the feature was NaN
-    nonzero: Array  # (d,): in how many it was a number other than 0
-    mean: Array  # (d,): of these numbers
-    squares: Array  # (d,): the sum of their squared deviations from it
 
 
 @dataclass
@@ -92,11 +81,11 @@ class Scaled(Bank[tuple[Scales, Any]]):
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Scales, Any]:
         """Return empty scales, and the bank's state before any row."""
-        return _blank(n_features), self.bank.fresh(n_features, n_classes, rng)
+        return no_scales(n_features), self.bank.fresh(n_features, n_classes, rng)
 
     def standardised(self, rows: Rows) -> Rows:
         """Checked rows as the members see them."""
-        return _standardised(started(self.who, self._scales), rows, _NO_WEIGHTS)
+        return started(self.who, self._scales).standardised(rows, NO_WEIGHTS)
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
@@ -104,8 +93,8 @@ class Scaled(Bank[tuple[Scales, Any]]):
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t."""
-        learning = w if self.learns else _NO_WEIGHTS
-        return self.bank.advance(_standardised(started(self.who, self._scales), rows, learning), y, w)
+        learning = w if self.learns else NO_WEIGHTS
+        return self.bank.advance(started(self.who, self._scales).standardised(rows, learning), y, w)
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
         """Share out scores over the features as the bank does, which sees them standardised."""
@@ -121,9 +110,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
 
     def wider(self, n_features: int, rng: np.random.Generator) -> tuple[Scales, Any]:
         """Return the states with room for more features."""
-        old = started(self.who, self._scales)
-        wide = Scales(old.rows, *(padded(array, 0, n_features) for array in old[1:]))
-        return wide, self.bank.wider(n_features, rng)
+        return started(self.who, self._scales).wider(n_features), self.bank.wider(n_features, rng)
 
     def member_names(self) -> list[str]:
         """What each member is."""
@@ -136,17 +123,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
     def check_state(self, state: tuple[Scales, Any]) -> None:
         """Refuse counts that do not fit the rows, and spreads without numbers; check the bank's state."""
         scales, of_bank = state
-        all_finite(scales)
-        require(scales.rows[0] >= 0, "rows must be at least 0")
-        require(within(scales.mean, -LARGEST * (1 + 1e-9), LARGEST * (1 + 1e-9)), "mean must be of values")
-        whole = all(np.array_equal(array, np.floor(array)) for array in (scales.rows, scales.missing, scales.nonzero))
-        require(whole, "rows, missing and nonzero must be whole numbers")
-        require(bool(np.all((scales.missing >= 0) & (scales.nonzero >= 0))), "missing and nonzero must be at least 0")
-        fitting = scales.missing + scales.nonzero <= scales.rows
-        require(bool(np.all(fitting)), "a feature must not have more than all rows")
-        require(not np.any(scales.squares < 0), "squares must be at least 0")
-        require(not np.any(scales.squares[scales.nonzero < 2]), "squares must be 0 for fewer than two numbers")
-        require(not np.any(scales.mean[scales.nonzero == 0]), "mean must be 0 without numbers")
+        scales.check()
         self.bank.check_state(of_bank)
 
     @looking
@@ -166,7 +143,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
         if 32 * shape.n_features > room:
             raise ValueError(f"{self.who}: scales of {shape.n_features} features in a file of {room} bytes")
         require(learned.facts["version"] == self.version, f"version must be {self.version}")
-        scales = like(_blank(shape.n_features), learned.arrays)
+        scales = like(no_scales(shape.n_features), learned.arrays)
         self.check_state((scales, self.bank.state))
         self._scales = scales
 
@@ -179,18 +156,3 @@ def scaled(bank: Bank[Any]) -> Bank[Any]:
     ['Scaled', 'NaiveBayesBank', 'FernBank']
     """
     return Scaled(bank) if bank.wants_scaled else bank.rebuilt(scaled)
-
-
-def _blank(n_features: int) -> Scales:
-    return Scales(np.zeros(1), *(np.zeros(n_features) for _ in range(4)))
-
-
-def _standardised(scales: Scales, rows: Rows, w: Array) -> Rows:
-    from bayesvote.members._scale_kernels import standardise, standardise_sparse
-
-    if rows.dense is None:
-        values, columns, starts = standardise_sparse(rows, w, scales)
-        return rows._replace(values=values, columns=columns, starts=starts)
-    out = np.empty((rows.n, rows.width))
-    standardise(rows, w, scales, out)
-    return rows._replace(dense=out, values=out.reshape(-1))

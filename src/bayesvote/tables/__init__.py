@@ -2,18 +2,32 @@
 
 from bayesvote.tables.block import Block, bucket_of
 from bayesvote.tables.columns import Columns, Piece
-from bayesvote.tables.merging import conflict, merged, usual_kinds
-from bayesvote.tables.reading import Cells, Table, columns_of, has_text, is_table, not_numbers, read_table, shortened
+from bayesvote.tables.merging import conflict, difference, merged, usual_kinds
+from bayesvote.tables.reading import (
+    NOTHING,
+    Cells,
+    Sort,
+    Table,
+    columns_of,
+    has_text,
+    is_table,
+    not_numbers,
+    read_table,
+    shortened,
+)
 
 __all__ = [
+    "NOTHING",
     "Block",
     "Cells",
     "Columns",
     "Piece",
+    "Sort",
     "Table",
     "bucket_of",
     "columns_of",
     "conflict",
+    "difference",
     "has_text",
     "is_table",
     "merged",

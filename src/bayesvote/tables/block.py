@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bayesvote._checks import Array
 from bayesvote._input import Rows, as_rows
 from bayesvote.tables.kinds import NUMERIC, STATED, Dates, Kind, Role, as_kind, dates, guessed
-from bayesvote.tables.reading import Cells
+from bayesvote.tables.reading import Cells, Sort
 from bayesvote.tables.state import ColumnsState, Event, Places
 
 _LEAST_MORE = 16  # features that a model is widened by at least: members draw a share of them
@@ -18,11 +18,11 @@ Flags = NDArray[np.bool_]
 
 def kind_of(cells: Cells) -> Kind:
     """Kind of a column from its type or its first cell; not known if that is missing."""
-    if cells.typed:
-        return STATED[str(cells.kind)]
+    if cells.kind is not None:
+        return STATED[cells.kind]
     if cells.codes[0] >= 0:
         return guessed(cells.texts[cells.codes[0]])
-    return Kind.UNKNOWN if np.isnan(cells.numbers[0]) else STATED[str(cells.kind)]
+    return Kind.UNKNOWN if np.isnan(cells.numbers[0]) else STATED[Sort(int(cells.sorts[0])).name.lower()]
 
 
 def first_features(row: int, column: int, kind: Kind) -> list[Event]:

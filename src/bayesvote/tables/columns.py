@@ -12,7 +12,7 @@ from bayesvote._checks import InputError, InputTypeError, integer, one_of
 from bayesvote._input import Rows, started
 from bayesvote._parts import Learned, Part, like, require
 from bayesvote.tables.block import Block, Flags, first_features, kind_of
-from bayesvote.tables.kinds import STATED, Kind, Role, as_kind
+from bayesvote.tables.kinds import STATED, Kind, Role, as_kind, check_sorts
 from bayesvote.tables.reading import Table, read_table
 from bayesvote.tables.state import ColumnsState, Event, Places, check, empty, feature_name
 
@@ -204,6 +204,8 @@ class Columns(Part):
             if kind not in (Kind.UNKNOWN, Kind.DROP):
                 columns[name] = as_kind(self.who, name, table.columns[name], kind, name in self.stated)
             elif name in table.columns:
+                if kind == Kind.UNKNOWN:
+                    check_sorts(self.who, name, table.columns[name])
                 columns[name] = table.columns[name]
         return Table(table.n, columns)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, InputError
-from bayesvote.tables.reading import Cells, seconds_of, text_of
+from bayesvote.tables.reading import Cells, Sort, seconds_of, text_of
 
 _TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
@@ -64,7 +64,7 @@ def guessed(text: str) -> Kind:
 def _number(text: str) -> float | None:
     with suppress(ValueError):
         found = float(text)
-        if abs(found) <= 1e100:
+        if abs(found) <= 1e100 and "_" not in text:  # Python reads 1_000; it is rather a name
             return found
     return None
 
@@ -87,43 +87,43 @@ _PARSERS: dict[Kind, Callable[[str], float | None]] = {
 }
 
 
+def check_sorts(who: str, name: str, cells: Cells, dates: bool | None = None) -> None:
+    """Refuse numbers among dates, and dates among numbers: nobody knows what either would be there."""
+    there = np.flatnonzero(~np.isnan(cells.numbers))
+    are = cells.sorts[there] == Sort.DATE
+    wrong = np.flatnonzero(are != (are[:1] if dates is None else dates))
+    if len(wrong):
+        row = int(there[wrong[0]])
+        got = f"{text_of(float(cells.numbers[row]), int(cells.sorts[row]))} in row {row}"
+        must, do = "must not hold both dates and numbers", "State what it is by columns=."
+        raise InputError(who, f"column {name!r}", must, got, do)
+
+
 def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool) -> Cells:
     """Cells as a column of that kind has them: texts of a category, or numbers. A text that is no number stays one.
 
     With ``strict`` it is refused instead.
     """
     if kind == Kind.CATEGORY:
-        return _as_texts(cells)
+        return cells.as_texts()
+    if not strict:
+        check_sorts(who, name, cells, kind == Kind.DATE)
     if not cells.texts:
         return cells
     parse = _PARSERS[kind]
     parsed = [parse(text) for text in cells.texts]
-    if strict and None in parsed:
-        wrong = parsed.index(None)
-        if np.any(cells.codes == wrong):
-            row = int(np.argmax(cells.codes == wrong))
-            must, do = f"must hold a {kind.name.lower()} in every row", "State another kind by columns=."
-            raise InputError(who, f"column {name!r}", must, f"{cells.texts[wrong]!r} in row {row}", do)
-    of_text = np.array([math.nan if found is None else found for found in parsed])
     texts = cells.codes >= 0
-    numbers = cells.numbers.copy()
-    numbers[texts] = of_text[cells.codes[texts]]
     left = np.array([found is None for found in parsed])
-    codes = np.where(texts & left[cells.codes], cells.codes, -1).astype(np.int32)
-    return cells._replace(numbers=numbers, codes=codes)
-
-
-def _as_texts(cells: Cells) -> Cells:
-    is_number = ~np.isnan(cells.numbers)
-    if not np.any(is_number):
-        return cells
-    distinct, places = np.unique(cells.numbers[is_number], return_inverse=True)
-    written = [str(bool(x)) if cells.kind == "boolean" else text_of(float(x)) for x in distinct]
-    known = {text: k for k, text in enumerate(cells.texts)}
-    of_number = np.array([known.setdefault(text, len(known)) for text in written], dtype=np.int32)
-    codes = cells.codes.copy()
-    codes[is_number] = of_number[places]
-    return Cells(cells.kind, cells.typed, np.full(len(codes), np.nan), codes, list(known))
+    stays = texts & left[cells.codes]
+    if strict and np.any(stays):
+        row = int(np.argmax(stays))
+        must, do = f"must hold a {kind.name.lower()} in every row", "State another kind by columns=."
+        raise InputError(who, f"column {name!r}", must, f"{cells.texts[cells.codes[row]]!r} in row {row}", do)
+    of_text = np.array([math.nan if found is None else found for found in parsed])
+    numbers, sorts = cells.numbers.copy(), cells.sorts.copy()
+    numbers[texts] = of_text[cells.codes[texts]]
+    sorts[texts] = Sort[kind.name]
+    return cells._replace(numbers=numbers, sorts=sorts, codes=np.where(stays, cells.codes, -1).astype(np.int32))
 
 
 class Dates(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,48 @@ def conflict(kinds: Mapping[str, str], part: Columns) -> InputError | None:
             must = f"must be of the kind {kinds[name]!r}, as in most shards"
             return InputError("", f"column {name!r}", must, repr(found), f"State its kind: columns={{{name!r}: ...}}.")
     return None
+
+
+def difference(first: Columns, other: Columns) -> InputError | None:
+    """What is wrong with columns that are not read as the first are: what one row becomes tells them apart."""
+    mine, theirs = first.learned(), other.learned()
+    if mine is None or theirs is None or first.names != other.names:
+        return InputError("", "the columns", f"must be {first.names}"[:500], str(other.names)[:500])
+    of_mine, of_theirs = (
+        {
+            about["name"]: (about["kind"], found, about["texts"])
+            for about, found in zip(part.describe(), facts, strict=True)
+        }
+        for part, facts in ((first, _facts(mine, len(first.names))), (other, _facts(theirs, len(other.names))))
+    )
+    for name, known in of_mine.items():
+        if known != of_theirs[name]:
+            got = f"{_shown(known)} in one and {_shown(of_theirs[name])} in the other"
+            return InputError("", f"column {name!r}", "must be read in the same way by both", got)
+    return None
+
+
+def _facts(learned: Learned, n: int) -> list[tuple[Any, ...]]:
+    """For every column, what decides how it is encoded: its sums, its first date, and its features by their places."""
+    state = ColumnsState(**learned.arrays)
+    features = list(zip(state.role.tolist(), state.place.tolist(), learned.facts["texts"], strict=True))
+    return [
+        (
+            float(state.numbers[j]),
+            float(state.total[j]),
+            state.base[j].tolist(),
+            [(int(i), *features[i]) for i in np.flatnonzero(state.source == j)],
+        )
+        for j in range(n)
+    ]
+
+
+def _shown(known: tuple[Any, ...]) -> str:
+    """A few words on what is known of a column."""
+    kind, (numbers, total, _, features), texts = known
+    if kind in ("category", "unknown") or texts:
+        return f"a {kind} of the texts {texts}"[:200]
+    return f"a {kind} of mean {total / max(numbers, 1.0):g} and {len(features)} features"
 
 
 def merged(parts: Sequence[Columns]) -> Columns:

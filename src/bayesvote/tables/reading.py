@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from enum import IntEnum
 from importlib import import_module
 from numbers import Real
 from typing import Any, NamedTuple
@@ -14,38 +15,47 @@ from bayesvote._checks import Array, InputError, InputTypeError
 
 Codes = NDArray[np.int32]
 
-# Texts that stand for nothing.
-NOTHING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"})
+NOTHING = frozenset({"", "?", "na", "n/a", "nan", "nat", "none", "null"})  # texts for what is missing, in any case
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 _LIBRARIES = ("pandas", "polars", "pyarrow")
+_OTHER_TEXTS = (np.str_, bytes, time)
+_FARTHEST = 10**8  # days from 1970; there are microseconds for little more
 _LONGEST = 64  # of the texts that are kept whole
+
+
+class Sort(IntEnum):
+    """What the number of a cell is."""
+
+    NUMBER = 0
+    BOOLEAN = 1
+    DATE = 2
 
 
 class Cells(NamedTuple):
     """The cells of a column. One is a number, a text, or, if it is neither, missing."""
 
-    kind: str | None  # what its numbers are: "number", "boolean" or "date"; "category" if it was declared to be one
-    typed: bool  # whether a type says so for all of them
+    kind: str | None  # what its type says: "number", "boolean", "date" or "category"; None if there is none
     numbers: Array  # (n,), NaN where there is none; dates are seconds since 1970
+    sorts: NDArray[np.int8]  # (n,): what each number is
     codes: Codes  # (n,): the place of its text among the texts, or -1
     texts: list[str]
 
     def part(self, first: int, last: int) -> "Cells":
         """Cells first to last."""
-        return self._replace(numbers=self.numbers[first:last], codes=self.codes[first:last])
+        return self._replace(**{name: getattr(self, name)[first:last] for name in _BY_CELL})
 
     def take(self, order: NDArray[np.intp]) -> "Cells":
         """Cells in this order."""
-        return self._replace(numbers=self.numbers[order], codes=self.codes[order])
+        return self._replace(**{name: getattr(self, name)[order] for name in _BY_CELL})
 
     def followed_by(self, other: "Cells") -> "Cells":
         """These cells, then others of the same column."""
         known = {text: k for k, text in enumerate(self.texts)}
         places = np.array([known.setdefault(text, len(known)) for text in other.texts] + [-1], dtype=np.int32)
         return Cells(
-            self.kind or other.kind,
-            self.typed and other.typed,
+            self.kind if self.kind == other.kind else None,
             np.concatenate([self.numbers, other.numbers]),
+            np.concatenate([self.sorts, other.sorts]),
             np.concatenate([self.codes, places[other.codes]]),
             list(known),
         )
@@ -53,6 +63,21 @@ class Cells(NamedTuple):
     def missing(self) -> NDArray[np.bool_]:
         """Which cells are."""
         return np.isnan(self.numbers) & (self.codes < 0)
+
+    def as_texts(self) -> "Cells":
+        """The cells of a category: numbers as they are written."""
+        is_number = ~np.isnan(self.numbers)
+        known, codes = {text: k for k, text in enumerate(self.texts)}, self.codes.copy()
+        for sort in Sort:
+            of_sort = is_number & (self.sorts == sort)
+            if np.any(of_sort):
+                distinct, places = np.unique(self.numbers[of_sort], return_inverse=True)
+                texts = [text_of(number, sort) for number in distinct.tolist()]
+                codes[of_sort] = np.array([known.setdefault(text, len(known)) for text in texts])[places]
+        return self._replace(numbers=np.full(len(codes), np.nan), codes=codes, texts=list(known))
+
+
+_BY_CELL = ("numbers", "sorts", "codes")
 
 
 class Table(NamedTuple):
@@ -123,7 +148,7 @@ def is_table(X: Any) -> bool:
 def not_numbers(X: Any) -> list[str]:
     """Names of a table's columns that are not of numbers by their type."""
     if isinstance(X, Table):
-        flags = [(name, cells.typed and cells.kind in ("number", "boolean")) for name, cells in X.columns.items()]
+        flags = [(name, cells.kind in ("number", "boolean")) for name, cells in X.columns.items()]
     elif isinstance(X, Mapping):
         flags = [(name, False) for name in X]
     elif hasattr(X, "column_names"):
@@ -139,7 +164,7 @@ def not_numbers(X: Any) -> list[str]:
 
 def has_text(X: Any) -> bool:
     """Whether a table has a column that is not of numbers by its type; a dictionary is taken to have."""
-    return len(not_numbers(X)) > 0
+    return isinstance(X, Mapping) or len(not_numbers(X)) > 0
 
 
 def read_table(who: str, X: Any) -> Table:
@@ -147,6 +172,9 @@ def read_table(who: str, X: Any) -> Table:
     if isinstance(X, Table):
         return X
     library = type(X).__module__.partition(".")[0]
+    if hasattr(X, "collect"):
+        must = "must be a table that holds its rows"
+        raise InputTypeError(who, "X", must, type(X).__name__, "Give X.collect().")
     if isinstance(X, Mapping):
         given = {str(name): _any(values) for name, values in X.items()}
     elif library == "pandas":
@@ -191,7 +219,7 @@ def _pandas(column: Any) -> _Found:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         return (_Booleans(numbers) if kind == "b" else numbers), None
     if kind in "Mm":
-        unit = "datetime64[us]" if kind == "M" else "timedelta64[us]"
+        unit = f"{'datetime64' if kind == 'M' else 'timedelta64'}[{getattr(dtype, 'unit', 'ns')}]"
         return column.to_numpy(dtype=unit, na_value=np.array("NaT", unit)[()]), None
     return (column.to_numpy() if isinstance(dtype, np.dtype) and kind != "O" else column.tolist()), None
 
@@ -201,10 +229,8 @@ def _polars(column: Any) -> _Found:
     if dtype.is_numeric() or dtype == polars.Boolean:
         numbers = column.cast(polars.Float64).to_numpy()
         return (_Booleans(numbers) if dtype == polars.Boolean else numbers), None
-    if dtype in (polars.Date, polars.Datetime):
-        return column.cast(polars.Datetime("us")).to_numpy(), None
-    if dtype == polars.Duration:
-        return column.cast(polars.Duration("us")).to_numpy(), None
+    if dtype in (polars.Date, polars.Datetime, polars.Duration):
+        return column.to_numpy(), None
     return column.to_list(), "category" if dtype in (polars.Categorical, polars.Enum) else None
 
 
@@ -214,10 +240,8 @@ def _arrow(column: Any) -> _Found:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         numbers = np.asarray(column.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
         return (_Booleans(numbers) if types.is_boolean(kind) else numbers), None
-    if types.is_timestamp(kind) or types.is_date(kind):
-        return column.cast("timestamp[us]").to_numpy(zero_copy_only=False), None
-    if types.is_duration(kind):
-        return column.cast("duration[us]").to_numpy(zero_copy_only=False), None
+    if types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind):
+        return column.to_numpy(zero_copy_only=False), None
     return column.to_pylist(), "category" if types.is_dictionary(kind) else None
 
 
@@ -233,7 +257,7 @@ def _cells(who: str, name: str, values: Any, declared: str | None) -> Cells:
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(who, f"column {name!r}", "must have one dimension", f"shape {values.shape}")
     if isinstance(values, np.ndarray) and values.dtype.kind in "iufbMm":
-        found = _of_array(values)
+        found = _of_array(who, name, values)
     elif isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
         do = "Give {name: [value, ...]}; rows that are dictionaries become columns by bayesvote.tables.columns_of."
         raise InputTypeError(who, f"column {name!r}", "must be a sequence of values", type(values).__name__, do)
@@ -244,16 +268,24 @@ def _cells(who: str, name: str, values: Any, declared: str | None) -> Cells:
         row = int(np.argmax(wrong))
         must, do = "must hold finite numbers below 1e100 in size", "Leave missing values out: None or NaN."
         raise InputError(who, f"column {name!r}", must, f"{found.numbers[row]} in row {row}", do)
-    return found._replace(kind="category", typed=True) if declared else found
+    return found.as_texts()._replace(kind="category") if declared else found
 
 
 def _typed(kind: str, numbers: Array) -> Cells:
-    return Cells(kind, True, np.ascontiguousarray(numbers, dtype=np.float64), np.full(len(numbers), -1, np.int32), [])
+    n = len(numbers)
+    given = np.ascontiguousarray(numbers, dtype=np.float64)
+    return Cells(kind, given, np.full(n, Sort[kind.upper()], np.int8), np.full(n, -1, np.int32), [])
 
 
-def _of_array(values: NDArray[Any]) -> Cells:
+def _of_array(who: str, name: str, values: NDArray[Any]) -> Cells:
     if values.dtype.kind in "Mm":
-        micro = values.astype("datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]")
+        what = "datetime64" if values.dtype.kind == "M" else "timedelta64"
+        far = ~np.isnat(values) & (np.abs(values.astype(f"{what}[D]").astype(np.int64)) > _FARTHEST)
+        if np.any(far):
+            row = int(np.argmax(far))
+            must = f"must hold times within {_FARTHEST:,} days of 1970"
+            raise InputError(who, f"column {name!r}", must, f"{values[row]} in row {row}")
+        micro = values.astype(f"{what}[us]")
         seconds = np.where(np.isnat(micro), np.nan, micro.astype(np.int64) / 1e6)
         return _typed("date" if values.dtype.kind == "M" else "number", seconds)
     return _typed("boolean" if values.dtype.kind == "b" else "number", values.astype(np.float64))
@@ -263,52 +295,40 @@ def _of_list(who: str, name: str, values: Sequence[Any]) -> Cells:
     numbers, codes = np.full(len(values), np.nan), np.full(len(values), -1, np.int32)
     places: dict[str, int] = {}
     known = dict.fromkeys(NOTHING, -1)  # texts to their places
-    kinds: dict[str, int] = {}  # of the numbers, and the first row of each
+    sorts = np.zeros(len(values), np.int8)
     for t, value in enumerate(values):
+        if type(value) is not str and (isinstance(value, _OTHER_TEXTS) or type(value).__name__ == "Interval"):
+            value = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
         if type(value) is str:
             place = known.get(value)
             if place is None:
                 short = shortened(value.strip())
-                place = known[value] = -1 if short in NOTHING else places.setdefault(short, len(places))
+                place = known[value] = -1 if short.casefold() in NOTHING else places.setdefault(short, len(places))
             codes[t] = place
         elif value is not None:
-            kind, number = _number(who, name, t, value)
-            if kind == "text":
-                codes[t] = places.setdefault(shortened(str(value)), len(places))
-            elif number == number:
-                numbers[t] = number
-                kinds.setdefault(kind, t)
-    if len(kinds) > 1 and "date" in kinds:
-        row = sorted(kinds.values())[1]
-        must = "must not hold both dates and numbers"
-        raise InputError(
-            who, f"column {name!r}", must, f"{values[row]!r} in row {row}", "State what it is by columns=."
-        )
-    of_all = "number" if "number" in kinds else next(iter(kinds), None)
-    return Cells(of_all, False, numbers, codes, list(places))
+            sorts[t], numbers[t] = _number(who, name, t, value)
+    return Cells(None, numbers, sorts, codes, list(places))
 
 
-def _number(who: str, name: str, row: int, value: Any) -> tuple[str, float]:
+def _number(who: str, name: str, row: int, value: Any) -> tuple[Sort, float]:
     """Say what a cell of no text is, and its number."""
     if isinstance(value, bool | np.bool_):
-        return "boolean", float(value)
+        return Sort.BOOLEAN, float(value)
     if isinstance(value, Real | np.number) or hasattr(value, "as_tuple"):  # Decimal is no Real
         try:
-            return "number", float(value)
-        except OverflowError:
-            must = "must hold numbers below 1e100 in size"
-            raise InputError(who, f"column {name!r}", must, f"a larger one in row {row}") from None
+            return Sort.NUMBER, float(value)
+        except (OverflowError, ValueError) as error:
+            must, got = "must hold numbers below 1e100 in size", str(error).removeprefix("cannot convert ")
+            raise InputError(who, f"column {name!r}", must, f"in row {row} one that is none: {got}") from None
     if type(value).__name__ in _MISSING_TYPES:
-        return "number", math.nan
+        return Sort.NUMBER, math.nan
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
-        return "date", math.nan if value is None else seconds_of(value)
+        return Sort.DATE, math.nan if value is None else seconds_of(value)
     if isinstance(value, date):
-        return "date", seconds_of(value)
+        return Sort.DATE, seconds_of(value)
     if isinstance(value, timedelta):
-        return "number", value.total_seconds()
-    if isinstance(value, np.str_ | bytes | time):
-        return "text", 0.0
+        return Sort.NUMBER, value.total_seconds()
     must = "must hold numbers, texts, booleans or dates"
     raise InputTypeError(who, f"column {name!r}", must, f"{value!r} in row {row}")
 
@@ -334,10 +354,13 @@ def shortened(text: str) -> str:
     return text[: _LONGEST - 17] + "#" + blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def text_of(number: float) -> str:
+def text_of(number: float, sort: int = Sort.NUMBER) -> str:
     """Return a number as the text of a category.
 
-    >>> text_of(3.0), text_of(2.5)
-    ('3', '2.5')
+    >>> text_of(3.0), text_of(2.5), text_of(1.0, Sort.BOOLEAN), text_of(86400.0, Sort.DATE), text_of(60.0, Sort.DATE)
+    ('3', '2.5', 'True', '1970-01-02', '1970-01-01T00:01:00')
     """
-    return str(int(number)) if number == int(number) else repr(number)
+    if sort == Sort.DATE:
+        moment = np.datetime64(round(number * 1e6), "us")
+        return str(moment.astype(f"datetime64[{'us' if number % 1 else 's' if number % 86400 else 'D'}]"))
+    return str(bool(number)) if sort == Sort.BOOLEAN else str(int(number)) if number == int(number) else repr(number)

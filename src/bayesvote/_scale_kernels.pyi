@@ -3,7 +3,7 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Array
 from bayesvote._input import Rows
-from bayesvote.members.scaled import Scales
+from bayesvote._scales import Scales
 
 def standardise(rows: Rows, weight: Array, state: Scales, out: Array) -> None: ...
 def standardise_sparse(
