@@ -311,6 +311,7 @@ def test_zero_under_a_logarithm_is_refused(weighter: Weighter[Any]) -> None:
         (lambda: GammaRate(alpha=-1.0), "GammaRate: alpha must be"),
         (lambda: GammaRate(forgetting=1.5), r"forgetting must be in \(0, 1\], got 1.5"),
         (lambda: GammaShape(theta=float("nan")), "GammaShape: theta must be"),
+        (lambda: JointGaussian((1.0, 1e-3), theta=2e6), "theta must be at most 1e\\+09 times the least precision"),
         (lambda: GammaShape(cap=0.0), "GammaShape: cap must be"),
         (lambda: GammaShapeRate(r=1.0, s=1.0), "r must be above s"),
         (lambda: JointGaussian(precision=()), "precision must hold at least one number"),

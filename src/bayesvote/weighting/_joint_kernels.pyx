@@ -46,6 +46,8 @@ cdef extern from *:
     const double WORTH_WAKING
     const double WORTH_RESTING
 
+TOO_LITTLE_EVIDENCE = TOO_LITTLE
+
 
 def margin_losses(weights, G, out):
     """(1 - weighted margin)/2 of every row and label."""
