@@ -24,7 +24,11 @@ from typing import Any
 import numpy as np
 
 from bayesvote import (
+    SAG,
+    SGD,
+    AveragedSGD,
     BayesianEnsembleClassifier,
+    Committees,
     Ensemble,
     FernBank,
     Frozen,
@@ -34,19 +38,23 @@ from bayesvote import (
     JointGaussian,
     JointLogistic,
     LinearBank,
+    LogisticBank,
     NaiveBayesBank,
     OGBoost,
     OSBoost,
+    OSBoostClassifier,
     OzaBoost,
     OzaBoostClassifier,
     PerceptronBank,
     Scaled,
     TreeBank,
     Union,
+    Voting,
 )
 from bayesvote._checks import RefusalError
 from bayesvote.datasets import stream
 from bayesvote.persistence import ModelFileError, _file, dumps, loads
+from bayesvote.weighting import drifting
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 mutated: Callable[[bytes, np.random.Generator], tuple[bytes, bool]] = import_module(
@@ -78,6 +86,15 @@ MODELS: list[Callable[[], Any]] = [
     lambda: Ensemble(FernBank(3, depth=2, warmup=8), GammaRate(forgetting=0.9)),
     lambda: Ensemble(TREES, JointGaussian(precision=1.0)),
     lambda: Ensemble(Union([Scaled(PerceptronBank(2)), Frozen(FernBank(2, depth=2, warmup=8))]), JointGaussian()),
+    lambda: Ensemble(LogisticBank(2), SGD()),
+    lambda: Ensemble(Scaled(PerceptronBank(3)), AveragedSGD()),
+    lambda: Ensemble(NaiveBayesBank(3), SAG(horizon=200)),
+    lambda: Ensemble(Committees(Union([LinearBank(2), PerceptronBank(2)]), (2, 2)), Voting()),
+    lambda: Ensemble(FernBank(3, depth=2, warmup=8), JointGaussian((1.0, 1e8))),
+    lambda: Ensemble(TREES, drifting(), "wide_ramp"),
+    lambda: OSBoost("perceptron", 3, variant="expert"),
+    lambda: OSBoost("perceptron", 3, variant="convex"),
+    lambda: OGBoost("perceptron", 2, pool=2),
     lambda: OzaBoost("perceptron", 3),
     lambda: OzaBoost("naive_bayes", 3),
     lambda: OGBoost("perceptron", 3),
@@ -85,9 +102,9 @@ MODELS: list[Callable[[], Any]] = [
 ]
 
 
-def learned(make: Callable[[], Any], n: int) -> Any:
-    model = make().start(D, 2, rng=0)
-    model.decide_then_learn(X[:n], Y[:n])
+def learned(make: Callable[[], Any], n: int, n_classes: int = 2) -> Any:
+    model = make().start(D, n_classes, rng=0)
+    model.decide_then_learn(X[:n], (Y[:n] + np.arange(n) // 2) % n_classes)
     return model
 
 
@@ -99,6 +116,18 @@ def classifiers(n: int) -> list[Any]:
     return [model.partial_fit(X[:n], Y[:n], classes=[0, 1]) for model in made]
 
 
+def tables(n: int) -> list[Any]:
+    """Classifiers that have seen texts, gaps and numbers."""
+    made: list[Any] = [BayesianEnsembleClassifier("mixed", n_members=6, random_state=0), OSBoostClassifier(n_members=3)]
+    return [model.partial_fit(table(n), Y[:n], classes=[0, 1]) for model in made]
+
+
+def table(n: int) -> Any:
+    pandas: Any = import_module("pandas")
+    texts = np.where(X[:n, 2] > 0.5, "many", np.where(X[:n, 2] > 0, "few", ""))
+    return pandas.DataFrame({"size": X[:n, 0], "seen": X[:n, 1] > 0, "how": texts, "gaps": np.sqrt(abs(X[:n, 3]))})
+
+
 def behaves(model: Any) -> None:
     """A model, loaded or used, must answer with numbers, learn, and be saved."""
     decide = model.predict_proba if hasattr(model, "model_") else model.decide
@@ -106,6 +135,8 @@ def behaves(model: Any) -> None:
         return
     width = model.n_features_in_ if hasattr(model, "model_") else model.n_features
     rows = np.resize(X, (12, width))
+    if getattr(model, "columns_", None) is not None:
+        rows = table(12)
     found = decide(rows)
     assert np.all(np.isfinite(found)), "an answer that is no number"
     if hasattr(model, "model_"):
@@ -149,7 +180,8 @@ class Files:
     """Model files: refused in words, or a model that behaves."""
 
     def __init__(self) -> None:
-        models = [learned(make, n) for make in MODELS for n in (0, 9, 60)] + classifiers(30)
+        models = [learned(make, n) for make in MODELS for n in (0, 9, 60)] + classifiers(30) + tables(30)
+        models += [learned(make, 60, 3) for make in MODELS]
         self.files = [dumps(model) for model in models]
 
     def case(self, rng: Rng) -> bool:

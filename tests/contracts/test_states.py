@@ -15,6 +15,7 @@ from bayesvote import (
     GammaShape,
     GammaShapeRate,
     JointGaussian,
+    JointLogistic,
     NaiveBayesBank,
     NeighbourBank,
     OGBoost,
@@ -67,6 +68,8 @@ MADE: dict[str, Callable[[], tuple[Versioned[Any], Any]]] = {
     "shape and rate": lambda: updated(GammaShapeRate()),
     "joint": lambda: updated(JointGaussian()),
     "fading": lambda: updated(JointGaussian(forgetting=0.995)),
+    "drifting": lambda: updated(JointGaussian(2.0, persistence=0.9)),
+    "logistic": lambda: updated(JointLogistic(2.0)),
     "voting": lambda: updated(Voting()),
     "SGD": lambda: updated(SGD()),
     "averaged": lambda: updated(AveragedSGD()),
@@ -178,6 +181,8 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("joint", "means", (0, 2), 9.0, "means must follow from the sums"),
         ("joint", "evidence", 0, 9.0, "evidence must follow from the sums"),
         ("fading", "means", (0, 0), 9.0, "means must follow from the sums"),
+        ("drifting", "covariances", np.s_[:], 1e-150 * np.eye(3), "covariances must not be narrower"),
+        ("logistic", "covariances", np.s_[:], 0.09 / (2 + 3 * N) * np.eye(3), "covariances must not be narrower"),
         ("voting", "fields", (0, 0), 2.0, "weights must be 1"),
         ("SGD", "fields", (0, 0), 0.0, "weights must be above 0"),
         ("SGD", "fields", (1, 0), -1.0, "counts must be whole"),
@@ -189,7 +194,7 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("own loss", "counts", 0, 0.5, "counts must be whole"),
     ],
 )
-def test_what_no_stream_leads_to_is_refused(kind: str, name: str, at: Any, value: float, words: str) -> None:
+def test_what_no_stream_leads_to_is_refused(kind: str, name: str, at: Any, value: Any, words: str) -> None:
     part, state = MADE[kind]()
     spoilt = getattr(state, name).copy()
     spoilt[np.unravel_index(np.abs(spoilt).argmax(), spoilt.shape) if at == "largest" else at] = value

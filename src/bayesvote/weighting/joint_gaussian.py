@@ -172,7 +172,7 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
             self._check_sums(state)
 
     def _check_filters(self, state: FilterState) -> None:
-        check_filters(state, self._precisions)
+        check_filters(state, self._precisions, self.theta)
         # Squared distances from the uniform vote, by the covariances: a row adds at most theta (1 - margin)**2, and a
         # step makes them less.
         off = state.means - 1 / self.n_members(state)
