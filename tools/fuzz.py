@@ -136,7 +136,7 @@ def behaves(model: Any) -> None:
     width = model.n_features_in_ if hasattr(model, "model_") else model.n_features
     rows = np.resize(X, (12, width))
     if getattr(model, "columns_", None) is not None:
-        rows = table(12)
+        rows = table(12).set_axis(model.columns_.names, axis=1)
     found = decide(rows)
     assert np.all(np.isfinite(found)), "an answer that is no number"
     if hasattr(model, "model_"):

@@ -12,7 +12,6 @@ from bayesvote._parts import require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Additive, SumState
 
-
 _MOST_LOG = 745.0  # of a loss, in size: the smallest number above 0 has this one
 
 
@@ -67,7 +66,9 @@ class _GammaShapes(Additive):
         """Refuse sums of logarithms that so many losses cannot have, too."""
         super().check_state(state)
         count, sum_log = state.value[[0, -1]]
-        require(bool(np.all(np.abs(sum_log) <= _MOST_LOG * count + _slack(count))), "sums of logarithms must fit counts")
+        require(
+            bool(np.all(np.abs(sum_log) <= _MOST_LOG * count + _slack(count))), "sums of logarithms must fit counts"
+        )
 
     def _integrate(self, state: SumState) -> _Integrated:
         from bayesvote.weighting._shape_kernels import N_COEFFICIENTS, integrate

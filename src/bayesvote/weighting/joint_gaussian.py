@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
-from bayesvote._gaussian import symmetric
+from bayesvote._gaussian import check_definite, symmetric
 from bayesvote._parts import Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import require_memory
@@ -113,8 +113,8 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
         least = float(self._precisions.min())
         if self.theta > _MOST_RATIO * least:
             raise ValueError(
-                f"JointGaussian: theta must be at most {_MOST_RATIO:g} times the least precision, or a prior is lost in "
-                f"the rounding of one row, got {self.theta} and {least}. Use a larger precision."
+                f"JointGaussian: theta must be at most {_MOST_RATIO:g} times the least precision, or a prior is lost "
+                f"in the rounding of one row, got {self.theta} and {least}. Use a larger precision."
             )
         _checks.fraction("JointGaussian", "forgetting", self.forgetting)
         _checks.fraction("JointGaussian", "discount", self.discount)
@@ -164,6 +164,22 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
         """The size of the covariances."""
         return 8 * len(self._precisions) * n_members**2
 
+    @cached_property
+    def _most_samples(self) -> float:
+        """How many samples leave a digit or two of the widest prior."""
+        return float(1e13 * self._precisions.min() / self.theta)
+
+    def check_room(self, state: JointState | FilterState, w: Array) -> None:
+        """Refuse samples so heavy that a wide prior would be lost in their rounding."""
+        if self._most_samples >= 1e4 * _checks.MOST_WEIGHT:
+            return  # no stream is so long, and a row should not wait for sums
+        before = float(state.samples.max() if isinstance(state, FilterState) else state.sums[:, 0].sum())
+        if before + w.sum() > self._most_samples:
+            raise ValueError(
+                f"JointGaussian: sample weights must sum to at most {self._most_samples:g} with the least precision "
+                f"{self._precisions.min():g}, got {before + w.sum():g}. Use smaller weights, or a larger precision."
+            )
+
     def check_state(self, state: JointState | FilterState) -> None:
         """Refuse posteriors that do not follow from the sums, and sums of no margins in [-1, 1]."""
         if isinstance(state, FilterState):
@@ -193,13 +209,12 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
             bool(np.all(np.abs(products) <= most) and np.all(np.diag(products) >= 0)), "products must be of margins"
         )
         with np.errstate(invalid="ignore"):
-            try:
-                np.linalg.cholesky(symmetric(state.covariances))
-            except np.linalg.LinAlgError:
-                raise ValueError("covariances must be positive definite") from None
-            # Between refreshes rounding differs a little, and with forgetting the prior fades by up to a tenth.
-            slack = 1e-6 if self.forgetting == 1 else 0.2
+            check_definite(state.covariances)
             again, awake = self._refreshed(self._sums(state)), state.behind == 0
+            # Between refreshes rounding differs, by more where the samples count for much more than the prior; and with
+            # forgetting the prior fades by up to a tenth.
+            count, least = float(most), self._precisions[awake].min()
+            slack = max(1e-6 if self.forgetting == 1 else 0.2, 1e-13 * (1 + self.theta * count * m / least))
             for name, given, found in (
                 ("covariances", np.tril(state.covariances), np.tril(again.covariances)),
                 ("means", state.means, again.means),
@@ -208,7 +223,7 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
                 near = np.abs(given[awake] - found[awake]) <= slack * (1 + np.abs(found[awake]).max())
                 require(bool(np.all(near)), f"{name} must follow from the sums")
         if not np.all(awake):
-            self._check_resting(state, again, float(most))
+            self._check_resting(state, again, count)
 
     def _check_resting(self, state: JointState, again: JointState, count: float) -> None:
         """Refuse posteriors at rest that count, or that no part of the rows leads to; ``again`` has all the rows."""
