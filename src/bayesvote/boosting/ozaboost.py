@@ -48,7 +48,7 @@ class OzaBoost(Booster):
 
     def most_learned(self, state: BoosterState) -> Array:
         """Poisson draws are far less than ten times their mean, or 80 where that is small."""
-        return 10 * state.record.sum(axis=1) + 80.0 * state.clock[:, 1:]
+        return np.asarray(10 * state.record.sum(axis=1) + 80.0 * state.clock[:, 1:])
 
     def _rule(self) -> Rule:
         return Rule(OZA)
