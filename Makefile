@@ -21,11 +21,23 @@ export CC := $(ZIG) cc -mcpu=baseline
 export AR := $(ZIG) ar
 endif
 
-.venv/ready: pyproject.toml meson.build src/meson.build
+# What is installed beside the package: the versions of requirements.lock, by their checksums; or with LOCKED=no the newest
+# ones that pyproject.toml allows.
+LOCKED ?= yes
+
+.venv/ready: pyproject.toml meson.build src/meson.build requirements.lock
 	$(PYTHON) -m venv .venv
+ifeq ($(LOCKED),yes)
+	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements.lock || { \
+		echo 'requirements.lock could not be installed: see above. It is for Python 3.11 on Linux, x86-64. With another' >&2; \
+		echo 'Python or system, add LOCKED=no to the command, which takes the newest versions instead.' >&2; exit 1; }
+	$(if $(COMPILER),$(BIN)/python -m pip install --quiet $(COMPILER))
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
+else
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --group build $(COMPILER)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable . --group dev
+endif
 	@touch $@
 
 demo: .venv/ready  ## the paper's tables 1 and 2 on embedded data, and a report

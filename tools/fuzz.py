@@ -9,6 +9,7 @@ break the readers of models and of text.
 
 import argparse
 import faulthandler
+import gc
 import resource
 import sys
 import tempfile
@@ -19,12 +20,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from bayesvote import (
+    SAG,
+    SGD,
+    AveragedSGD,
     BayesianEnsembleClassifier,
+    Committees,
     Ensemble,
     FernBank,
     Frozen,
@@ -34,21 +40,26 @@ from bayesvote import (
     JointGaussian,
     JointLogistic,
     LinearBank,
+    LogisticBank,
     NaiveBayesBank,
     OGBoost,
     OSBoost,
+    OSBoostClassifier,
     OzaBoost,
     OzaBoostClassifier,
     PerceptronBank,
     Scaled,
     TreeBank,
     Union,
+    Voting,
 )
 from bayesvote._checks import RefusalError
 from bayesvote.datasets import stream
 from bayesvote.persistence import ModelFileError, _file, dumps, loads
+from bayesvote.weighting import drifting
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+edited: Callable[[bytes, Callable[[Any], None]], bytes] = import_module("persistence.samples").edited
 mutated: Callable[[bytes, np.random.Generator], tuple[bytes, bool]] = import_module(
     "persistence.test_spoilt_files"
 ).mutated
@@ -78,6 +89,15 @@ MODELS: list[Callable[[], Any]] = [
     lambda: Ensemble(FernBank(3, depth=2, warmup=8), GammaRate(forgetting=0.9)),
     lambda: Ensemble(TREES, JointGaussian(precision=1.0)),
     lambda: Ensemble(Union([Scaled(PerceptronBank(2)), Frozen(FernBank(2, depth=2, warmup=8))]), JointGaussian()),
+    lambda: Ensemble(LogisticBank(2), SGD()),
+    lambda: Ensemble(Scaled(PerceptronBank(3)), AveragedSGD()),
+    lambda: Ensemble(NaiveBayesBank(3), SAG(horizon=200)),
+    lambda: Ensemble(Committees(Union([LinearBank(2), PerceptronBank(2)]), (2, 2)), Voting()),
+    lambda: Ensemble(FernBank(3, depth=2, warmup=8), JointGaussian((1.0, 1e8))),
+    lambda: Ensemble(TREES, drifting(), "wide_ramp"),
+    lambda: OSBoost("perceptron", 3, variant="expert"),
+    lambda: OSBoost("perceptron", 3, variant="convex"),
+    lambda: OGBoost("perceptron", 2, pool=2),
     lambda: OzaBoost("perceptron", 3),
     lambda: OzaBoost("naive_bayes", 3),
     lambda: OGBoost("perceptron", 3),
@@ -85,9 +105,9 @@ MODELS: list[Callable[[], Any]] = [
 ]
 
 
-def learned(make: Callable[[], Any], n: int) -> Any:
-    model = make().start(D, 2, rng=0)
-    model.decide_then_learn(X[:n], Y[:n])
+def learned(make: Callable[[], Any], n: int, n_classes: int = 2) -> Any:
+    model = make().start(D, n_classes, rng=0)
+    model.decide_then_learn(X[:n], (Y[:n] + np.arange(n) // 2) % n_classes)
     return model
 
 
@@ -99,6 +119,18 @@ def classifiers(n: int) -> list[Any]:
     return [model.partial_fit(X[:n], Y[:n], classes=[0, 1]) for model in made]
 
 
+def tables(n: int) -> list[Any]:
+    """Classifiers that have seen texts, gaps and numbers."""
+    made: list[Any] = [BayesianEnsembleClassifier("mixed", n_members=6, random_state=0), OSBoostClassifier(n_members=3)]
+    return [model.partial_fit(table(n), Y[:n], classes=[0, 1]) for model in made]
+
+
+def table(n: int) -> Any:
+    pandas: Any = import_module("pandas")
+    texts = np.where(X[:n, 2] > 0.5, "many", np.where(X[:n, 2] > 0, "few", ""))
+    return pandas.DataFrame({"size": X[:n, 0], "seen": X[:n, 1] > 0, "how": texts, "gaps": np.sqrt(abs(X[:n, 3]))})
+
+
 def behaves(model: Any) -> None:
     """A model, loaded or used, must answer with numbers, learn, and be saved."""
     decide = model.predict_proba if hasattr(model, "model_") else model.decide
@@ -106,6 +138,8 @@ def behaves(model: Any) -> None:
         return
     width = model.n_features_in_ if hasattr(model, "model_") else model.n_features
     rows = np.resize(X, (12, width))
+    if getattr(model, "columns_", None) is not None:
+        rows = table(12).set_axis(model.columns_.names, axis=1)
     found = decide(rows)
     assert np.all(np.isfinite(found)), "an answer that is no number"
     if hasattr(model, "model_"):
@@ -149,7 +183,8 @@ class Files:
     """Model files: refused in words, or a model that behaves."""
 
     def __init__(self) -> None:
-        models = [learned(make, n) for make in MODELS for n in (0, 9, 60)] + classifiers(30)
+        models = [learned(make, n) for make in MODELS for n in (0, 9, 60)] + classifiers(30) + tables(30)
+        models += [learned(make, 60, 3) for make in MODELS]
         self.files = [dumps(model) for model in models]
 
     def case(self, rng: Rng) -> bool:
@@ -317,19 +352,33 @@ def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:
 
 
 def with_atheris(seconds: int) -> None:
+    """Bytes that atheris changes by what code they reach; the checksum of a model file is made right again."""
     atheris: Any = import_module("atheris")
     readers = Readers()
 
     def test(data: bytes) -> None:
-        way = data[:1]
-        if way < b"\x55":
-            with suppress(ModelFileError):
-                behaves(loads(data[1:]))
-        else:
-            readers.read(data[1:], "csv" if way < b"\xaa" else "libsvm", "skip" if data[1:2] < b"\x80" else "raise")
+        way, rest = data[:1], data[1:]
+        if way >= b"\x55":
+            readers.read(rest, "csv" if way < b"\xaa" else "libsvm", "skip" if rest[:1] < b"\x60" else "raise")
+            return
+        with suppress(Exception):
+            rest = edited(rest, lambda _: None)
+        with suppress(ModelFileError), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            behaves(loads(rest))
 
-    atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", "-rss_limit_mb=4096", "-timeout=60"], test)
-    atheris.Fuzz()
+    with tempfile.TemporaryDirectory() as corpus:
+        seeds = [b"\x00" + file for file in Files().files] + [
+            way + text.encode() for way, text in zip((b"\x60", b"\xb0"), readers.sound.values(), strict=True)
+        ]
+        for number, seed in enumerate(seeds):
+            (Path(corpus) / f"{number}").write_bytes(seed)
+        for one in gc.get_objects():  # imported already, so one by one
+            if isinstance(one, FunctionType) and f"{one.__module__}.".startswith(("bayesvote.", "json.", "csv.")):
+                atheris.instrument_func(one)
+        limits = [f"-max_total_time={seconds}", "-rss_limit_mb=4096", "-timeout=60", "-max_len=30000"]
+        atheris.Setup([sys.argv[0], *limits, corpus], test)
+        atheris.Fuzz()  # ends the process
 
 
 def main() -> None:

@@ -22,7 +22,8 @@ def wanted() -> list[str]:
     groups = given["dependency-groups"]
     found = [*given["project"]["dependencies"], *given["build-system"]["requires"]]
     found += [one for name, ones in extras.items() if name not in ("capymoa", "peers") for one in ones]
-    return found + [one for ones in groups.values() for one in ones if isinstance(one, str) and "bayesvote" not in one]
+    found += [one for ones in groups.values() for one in ones]
+    return ["pip>=25.1", *(one for one in found if not one.startswith("bayesvote["))]
 
 
 def main() -> None:

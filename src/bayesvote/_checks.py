@@ -12,6 +12,7 @@ Labels = NDArray[np.intp]
 
 
 MOST_WEIGHT = 1e9  # of a sample; far beyond it posteriors lose their digits, and sums of weights overflow
+MOST_PARAMETER = 1e100  # beyond it, or below its inverse, sums and squares leave the range of numbers
 
 
 class Argument(NamedTuple):
@@ -88,11 +89,13 @@ class UnknownLabelError(InputError):
 
 
 def positive(who: str, name: str, value: float, *, zero: bool = False) -> None:
-    """Require a finite real number above zero (or at zero, with ``zero=True``)."""
+    """Require a finite real number above zero (or at zero, with ``zero=True``) whose square is one, too."""
     floor = "at least 0" if zero else "above 0"
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise InputError(who, name, f"must be a finite number {floor}", repr(value))
+    if value and not 1 / MOST_PARAMETER <= value <= MOST_PARAMETER:
+        raise InputError(who, name, f"must be from {1 / MOST_PARAMETER:g} to {MOST_PARAMETER:g}", repr(value))
 
 
 def integer(who: str, name: str, value: int, *, least: int = 1) -> None:

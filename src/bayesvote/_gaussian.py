@@ -11,13 +11,27 @@ def symmetric(lower: Array) -> Array:
     return np.tril(lower) + np.swapaxes(np.tril(lower, -1), -1, -2)
 
 
-def check_covariances(covariances: Array, precisions: Array) -> None:
-    """Refuse matrices (k, m, m) that are no covariances, or wider than priors of these precisions (k,)."""
+def check_definite(covariances: Array) -> Array:
+    """Refuse matrices (k, m, m) with negative directions, but for rounding; return their eigenvalues, ascending."""
+    eigenvalues = np.linalg.eigvalsh(symmetric(covariances))
+    definite = (eigenvalues[:, -1] > 0) & (eigenvalues[:, 0] >= -1e-9 * eigenvalues[:, -1])
+    require(bool(np.all(definite)), "covariances must be positive definite")
+    return np.asarray(eigenvalues)
+
+
+def check_covariances(covariances: Array, precisions: Array, most: Array | None = None) -> None:
+    """Refuse matrices (k, m, m) that are no covariances, or wider than priors of these precisions (k,).
+
+    With ``most`` (k,), those that are narrower than so high a precision, by more than rounding.
+    """
     squares = np.arange(covariances.shape[-1] // 4 * 4).reshape(-1, 4)
     blocks = covariances[:, squares[:, :, None], squares[:, None, :]]
     require(np.array_equal(blocks, np.swapaxes(blocks, -1, -2)), "covariances must be symmetric")
-    eigenvalues = np.linalg.eigvalsh(symmetric(covariances))
-    require(not np.any(eigenvalues[:, 0] <= 0), "covariances must be positive definite")
+    eigenvalues = check_definite(covariances)
     require(
         not np.any(eigenvalues[:, -1] * precisions > 1 + 1e-6), "covariances must not be wider than those of the prior"
     )
+    if most is not None:
+        require(
+            not np.any(eigenvalues[:, 0] * most < 0.1), "covariances must not be narrower than the samples make them"
+        )

@@ -303,6 +303,18 @@ def test_no_scale_of_the_features_ruins_a_model(name: str, member: str, scale: f
         assert field == "pair" or np.all(np.isfinite(array)), field
 
 
+@both
+@every
+@pytest.mark.parametrize("weight", [5e-324, 1e-200, 1e9])
+def test_no_sample_weight_that_is_taken_ruins_a_model(name: str, member: str, weight: float) -> None:
+    """The rates of OzaBoost are products of weights, and must not become 0/0."""
+    X, y, _ = stream(60, 8)
+    model = MAKERS[name](member=member, n_members=9).start(6, rng=8)
+    for w in (weight, 1.0):
+        assert np.all(np.isfinite(model.decide_then_learn(X, y, w)))
+        model.check_state(started(model.state))
+
+
 @pytest.mark.parametrize("mean", [1e-3, 0.6, 4.0, 9.9, 10.1, 60.0, 3e3])
 def test_poisson_draws_have_the_right_distribution(mean: float) -> None:
     from scipy.stats import chisquare

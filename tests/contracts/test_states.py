@@ -12,10 +12,13 @@ from bayesvote import (
     AveragedSGD,
     FernBank,
     GammaRate,
+    GammaShape,
     GammaShapeRate,
     JointGaussian,
+    JointLogistic,
     NaiveBayesBank,
     NeighbourBank,
+    OGBoost,
     OSBoost,
     OzaBoost,
     PerceptronBank,
@@ -59,10 +62,14 @@ MADE: dict[str, Callable[[], tuple[Versioned[Any], Any]]] = {
     "booster": lambda: taught(OzaBoost("naive_bayes", 3)),
     "boosted": lambda: taught(OzaBoost("perceptron", 3)),
     "convex": lambda: taught(OSBoost("perceptron", 3, variant="convex")),
+    "gradient": lambda: taught(OGBoost("naive_bayes", 3)),
     "rate": lambda: updated(GammaRate()),
+    "shape": lambda: updated(GammaShape()),
     "shape and rate": lambda: updated(GammaShapeRate()),
     "joint": lambda: updated(JointGaussian()),
     "fading": lambda: updated(JointGaussian(forgetting=0.995)),
+    "drifting": lambda: updated(JointGaussian(2.0, persistence=0.9)),
+    "logistic": lambda: updated(JointLogistic(2.0)),
     "voting": lambda: updated(Voting()),
     "SGD": lambda: updated(SGD()),
     "averaged": lambda: updated(AveragedSGD()),
@@ -91,6 +98,11 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("perceptron", "weights", np.s_[:], 1.0, "^weights must be 0"),
         ("perceptron", "past_weights", np.s_[:], 1.0, "past_weights must be 0"),
         ("perceptron", "age", 0, -1.0, "age must be at least 0"),
+        ("perceptron", "age", 0, 5e-324, "must be within reach of the age"),
+        ("perceptron", "bias", 0, 1.1 * N, "^bias must be within reach"),
+        ("perceptron", "past_bias", 0, 1.1 * N**2, "past_bias must be within reach"),
+        ("perceptron", "weights", "largest", 1.1e100 * N, "^weights must be within reach"),
+        ("perceptron", "past_weights", "largest", 1.1e100 * N**2, "past_weights must be within reach"),
         ("naive Bayes", "features", (0, 0), 19, "features and mask must agree"),
         ("naive Bayes", "total", 0, -1.0, "total must be at least 0"),
         ("naive Bayes", "statistics", (0, 0, 1), -1.0, "weights and squares in statistics must be at least 0"),
@@ -129,12 +141,34 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("booster", "totals", (0, 0, 0), -1.0, "totals must be at least 0"),
         ("booster", "stats", (0, 0, 1, 0, 0), -1.0, "squared deviations in stats"),
         ("booster", "overall", (0, 1, 0, 0), -1.0, "squared deviations in overall"),
+        ("booster", "clock", (0, 1), 2**64 - 3, "clock must count at most"),
+        ("booster", "clock", (0, 1), 0, "the weight of so many rows"),
+        ("booster", "seen", 0, 0.0, "the weight of so many rows"),
+        ("booster", "seen", 0, 1.1e9 * N, "the weight of so many rows"),
+        ("booster", "record", (0, 0, 0), 1.1 * N**2, "record must be within reach"),
+        ("gradient", "record", (0, 0, 0), 1.1 * N, "record must be within reach"),
+        ("booster", "totals", (0, 0, 0), 1e5, "totals must be within reach"),
+        ("gradient", "totals", (0, 0, 0), 1.1 * N, "totals must be within reach"),
+        ("booster", "pair", (0, 0, 0), 1e101, "pair must be at most"),
+        ("booster", "pair", (0, 0, 0), np.nan, "pair must have a first value"),
+        ("booster", "overall", (0, 0, D - 1), N + 1, "counts in overall"),
+        ("booster", "overall", (0, 0, D - 1), -1.0, "counts in overall"),
+        ("booster", "overall", (0, 0, 0), 1e101, "means in overall"),
+        ("booster", "overall", (0, 1, 0), 1e205, "squared deviations in overall must be within"),
+        ("booster", "stats", (0, 0, 0, D - 1, 0), 1e3, "counts in stats"),
+        ("booster", "stats", (0, 0, 0, 0, 0), -1e101, "means in stats"),
+        ("booster", "stats", (0, 0, 1, 0, 0), 1e205, "squared deviations in stats must be within"),
+        ("boosted", "weights", (0, 0, 0), 1.1e100 * N * (N + 1), "weights must be within reach"),
         ("convex", "record", (0, 0, 0), 1.0, "record must sum to 1"),
         ("rate", "total", (0, 0), -1.0, "counts must be at least 0"),
         ("rate", "total", (1, 0), -1.0, "sums of losses must be at least 0"),
         ("rate", "carry", (1, 0), 1.0, "carry must be small beside total"),
         ("shape and rate", "total", (1, 0), -1.0, "sums of losses must be at least 0"),
-        ("shape and rate", "total", (2, 0), 0.0, "sums of logarithms must fit"),
+        ("shape", "total", (1, 0), 746.0 * N, "sums of logarithms must fit counts"),
+        ("shape", "total", (1, 0), -746.0 * N, "sums of logarithms must fit counts"),
+        ("shape", "total", (0, 0), 0.0, "sums of logarithms must fit counts"),
+        ("shape and rate", "total", (2, 0), 0.0, "sums of logarithms must fit the sums"),
+        ("shape and rate", "total", (1, 0), 0.0, "sums of logarithms must fit the sums"),
         ("joint", "rows", (), 512, "rows must be from 0 to 511"),
         ("joint", "behind", 0, N + 1, "behind must be from 0 to rows"),
         ("joint", "behind", np.s_[:], N, "one posterior must not be behind"),
@@ -144,8 +178,11 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("joint", "covariances", (0, 0, 0), -1.0, "covariances must be positive definite"),
         ("joint", "covariances", (0, 0, 0), 9.0, "covariances must follow from the sums"),
         ("joint", "means", (0, 0), 9.0, "means must follow from the sums"),
+        ("joint", "means", (0, 2), 9.0, "means must follow from the sums"),
         ("joint", "evidence", 0, 9.0, "evidence must follow from the sums"),
         ("fading", "means", (0, 0), 9.0, "means must follow from the sums"),
+        ("drifting", "covariances", np.s_[:], 1e-150 * np.eye(3), "covariances must not be narrower"),
+        ("logistic", "covariances", np.s_[:], 0.09 / (2 + 3 * N) * np.eye(3), "covariances must not be narrower"),
         ("voting", "fields", (0, 0), 2.0, "weights must be 1"),
         ("SGD", "fields", (0, 0), 0.0, "weights must be above 0"),
         ("SGD", "fields", (1, 0), -1.0, "counts must be whole"),
@@ -157,10 +194,10 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("own loss", "counts", 0, 0.5, "counts must be whole"),
     ],
 )
-def test_what_no_stream_leads_to_is_refused(kind: str, name: str, at: Any, value: float, words: str) -> None:
+def test_what_no_stream_leads_to_is_refused(kind: str, name: str, at: Any, value: Any, words: str) -> None:
     part, state = MADE[kind]()
     spoilt = getattr(state, name).copy()
-    spoilt[at] = value
+    spoilt[np.unravel_index(np.abs(spoilt).argmax(), spoilt.shape) if at == "largest" else at] = value
     with pytest.raises(ValueError, match=words):
         part.check_state(state._replace(**{name: spoilt}))
 
@@ -178,15 +215,30 @@ def test_features_in_use_are_numbered_without_a_gap_and_among_the_columns() -> N
         part.check_state(state._replace(slot_of=moved))
 
 
-def test_a_posterior_at_rest_need_not_follow_from_the_sums_but_the_others_must() -> None:
-    weighter, state = MADE["joint"]()
-    behind = np.array([3, 0, 0, 0])
-    means = state.means.copy()
-    means[0] += 1.0
-    weighter.check_state(state._replace(behind=behind, means=means))
-    means[1] += 1.0
-    with pytest.raises(ValueError, match="means must follow from the sums"):
-        weighter.check_state(state._replace(behind=behind, means=means))
+def test_a_posterior_at_rest_need_not_follow_from_the_sums_but_may_not_count() -> None:
+    """The narrow prior keeps the weights where the losses say they are not."""
+    weighter = JointGaussian((1.0, 1e8))
+    g = np.array([0.05, 0.9, 0.9]) + np.random.default_rng(0).uniform(-0.05, 0.05, (300, 3))
+    state: Any = weighter.update(weighter.init(3), g)
+    assert state.behind[0] == 0
+    assert state.behind[1] > 0
+    state.means[1] += 1e-5
+    weighter.check_state(state)
+    for name, at, value, words in (
+        ("means", (0, 1), 9.0, "means must follow from the sums"),
+        ("means", (1, 1), 9.0, "means at rest must be within reach"),
+        ("covariances", (1, 0, 0), 1.0, "covariances at rest must not be wider"),
+        ("evidence", 1, state.evidence[0] - 20, "evidence at rest must be a bound that does not count"),
+        ("evidence", 1, -1e6, "evidence at rest must be a bound"),
+    ):
+        spoilt = getattr(state, name).copy()
+        spoilt[at] = value
+        with pytest.raises(ValueError, match=words):
+            weighter.check_state(state._replace(**{name: spoilt}))
+    fading: Any = JointGaussian(forgetting=0.995)
+    faded = fading.update(fading.init(3), g[:1])
+    with pytest.raises(ValueError, match="no posterior may be behind where samples fade"):
+        fading.check_state(faded._replace(behind=np.array([1, 0, 0, 0])))
 
 
 def test_a_calibration_that_no_stream_leads_to_is_refused() -> None:

@@ -152,6 +152,15 @@ def within(given: Any, saved: Any) -> bool:
     return bool(given == saved)
 
 
+@pytest.mark.parametrize(("name", "wrong"), [("forgetting", ""), ("calibrated", "maybe"), ("columns", "")])
+def test_parameters_that_a_fitted_classifier_still_uses_are_checked(name: str, wrong: Any) -> None:
+    X, y = rows(50)
+    model = BayesianEnsembleClassifier("perceptron", 3, random_state=0).fit(X, y)
+    setattr(model, name, wrong)
+    with pytest.raises(ModelFileError, match=f"{name}.*must be"):
+        loads(dumps(model))
+
+
 @pytest.mark.parametrize("wrong", ["sometimes", 3, {"no such label": 2.0}, {0: -1.0}])
 def test_class_weights_of_a_file_are_checked(wrong: Any) -> None:
     X, y = rows(50)

@@ -309,8 +309,11 @@ def test_zero_under_a_logarithm_is_refused(weighter: Weighter[Any]) -> None:
     [
         (lambda: GammaRate(theta=0.0), "GammaRate: theta must be a finite number above 0, got 0.0"),
         (lambda: GammaRate(alpha=-1.0), "GammaRate: alpha must be"),
+        (lambda: GammaRate(beta=1e-320), "beta must be from 1e-100 to 1e\\+100, got 1e-320"),
+        (lambda: JointLogistic(precision=1e308), "precision must be from 1e-100 to 1e\\+100, got 1e\\+308"),
         (lambda: GammaRate(forgetting=1.5), r"forgetting must be in \(0, 1\], got 1.5"),
         (lambda: GammaShape(theta=float("nan")), "GammaShape: theta must be"),
+        (lambda: JointGaussian((1.0, 1e-3), theta=2e6), "theta must be at most 1e\\+09 times the least precision"),
         (lambda: GammaShape(cap=0.0), "GammaShape: cap must be"),
         (lambda: GammaShapeRate(r=1.0, s=1.0), "r must be above s"),
         (lambda: JointGaussian(precision=()), "precision must hold at least one number"),

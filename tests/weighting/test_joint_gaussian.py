@@ -273,3 +273,26 @@ def test_sums_that_no_margins_have_are_completed_in_part() -> None:
     weighter.check_state(state)
     whole = np.array([[1.0, 1, 1], [1, 1, -1], [1, -1, 1]])
     assert np.linalg.eigvalsh(whole)[0] < 0  # what the products would have been
+
+
+@pytest.mark.parametrize(("precision", "weight"), [(1e-6, 1e4), (1e-3, 1e7), (10.0, 1e9)])
+def test_the_heaviest_samples_leave_a_state_that_is_sound(precision: float, weight: float) -> None:
+    """Members that agree for long: the prior is all there is in the directions that no row tells of."""
+    rng = np.random.default_rng(0)
+    g = np.repeat(rng.integers(2, size=(700, 2)).astype(np.float64), 3, axis=1)
+    weighter = JointGaussian(precision)
+    state = weighter.init(6)
+    for rows in (g[:300], g[300:]):
+        state = weighter.update(state, rows, weight)
+        weighter.check_state(state)
+        assert np.all(np.isfinite(weighter.mean(state)))
+
+
+@pytest.mark.parametrize("persistence", [1.0, 0.9])
+def test_samples_that_would_drown_the_prior_are_refused(persistence: float) -> None:
+    weighter = JointGaussian(1e-6, persistence=persistence)
+    state = weighter.update(weighter.init(2), [[0.0, 1.0]], 9e6)
+    with pytest.raises(
+        ValueError, match=r"weights must sum to at most 1e\+07 with the least precision 1e-06, got 1.1e\+07"
+    ):
+        weighter.update(state, [[0.0, 1.0], [0.0, 0.0]], 1e6)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels, integer, one_of
+from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer, one_of
 from bayesvote._input import LARGEST, Rows, started
 from bayesvote._parts import Arrays, all_finite, looking, padded, renamed, require, within
 from bayesvote._scales import NO_WEIGHTS
@@ -16,6 +16,8 @@ from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
 from bayesvote.model import Model
 
 _MOST = LARGEST * (1 + 1e-9)  # a mean of values
+_MOST_ROWS = 2.0**53  # more than anybody can learn, and few enough for all sums to stay finite
+_MORE = 1.001  # what rounding may add
 _BLOCK = 128  # rows that the first half of the members passes to the second at a time
 
 
@@ -142,30 +144,55 @@ class Booster(Model[BoosterState]):
         self._rule()
         return 8 * n_features * self.total_members * (1 if n_classes == 2 else n_classes)
 
+    def most_record(self, rows: Array, seen: Array) -> Array:  # noqa: ARG002
+        """How large a number of the record is at most after so many rows of this weight."""
+        return np.maximum(seen, 1.0)
+
+    def most_learned(self, state: BoosterState) -> Array:
+        """How much weight a member of naive Bayes has learned at most, (b, m)."""
+        return np.broadcast_to(state.seen, state.totals[:, 0].shape)
+
     def check_state(self, state: BoosterState) -> None:
-        """Refuse what the kernels would take for an index, and negative sums."""
+        """Refuse what the kernels would take for an index, and sums beyond the reach of the rows."""
         all_finite(state, but=("pair",))
         if self._scales:
             state.known_scales().check()
             require(not np.any(state.scales[0, 0, 1:]), "scales must count rows in their first place only")
-        require(within(state.weights, -1e160, 1e160), "weights must be at most 1e160 in size")
-        for name, means in (("overall", state.overall[:, 0]), ("stats", state.stats[:, :, 0])):
-            require(within(means, -_MOST, _MOST), f"means in {name} must be at most {_MOST:g} in size")
+        rows, seen = state.clock[:, 1].astype(np.float64), state.seen[:, 0]
+        require(within(rows, 0, _MOST_ROWS), f"clock must count at most {_MOST_ROWS:g} rows")
+        fitting = ((seen > 0) == (rows > 0)) & (seen >= 0) & (seen <= _MORE * MOST_WEIGHT * rows)
+        require(bool(np.all(fitting)), "seen must be at least 0 and the weight of so many rows")
+        require(not np.any(state.record < 0), "record must be at least 0")
+        most = _MORE * self.most_record(rows, seen)[:, None, None]
+        require(bool(np.all(state.record <= most)), "record must be within reach of the rows")
+        # A row moves a weight by at most its sample weight, or its length, times a value.
+        far = _MORE * LARGEST * state.weights.shape[1] * (1 + np.maximum(rows, seen))[:, None, None]
+        require(bool(np.all(np.abs(state.weights) <= far)), "weights must be within reach of the rows")
+        if self.member == "naive_bayes":
+            self._check_statistics(state)
+
+    def _check_statistics(self, state: BoosterState) -> None:
+        """Refuse statistics of naive Bayes that no rows have."""
         b, d = state.order.shape
         in_order = np.array_equal(np.sort(state.order), np.tile(np.arange(d), (b, 1)))
         require(in_order, f"order must be a permutation of 0 to {d - 1}")
         require(within(state.n_continuous, 0, d), f"n_continuous must be from 0 to {d}")
-        require(not np.any(state.record < 0), "record must be at least 0")
-        require(not np.any(state.seen < 0), "seen must be at least 0")
+        require(not np.any(np.abs(state.pair) > LARGEST), f"pair must be at most {LARGEST:g} in size")
+        require(not np.any(np.isnan(state.pair[:, 0]) > np.isnan(state.pair[:, 1])), "pair must have a first value")
         require(not np.any(state.totals < 0), "totals must be at least 0")
-        if self.member == "naive_bayes":
-            continuous = np.arange(d) < state.n_continuous  # (b, d): features stand in their order
-            counts = np.where(continuous[:, None, :, None], 0.0, state.stats[:, :, 0])  # of the second value
-            weight = state.totals[:, :, None, :] * (1 + 1e-9)
-            require(bool(np.all((counts >= 0) & (counts <= weight))), "counts in stats must be from 0 to the totals")
-        # The second number is a sum of squares; 0 for features of two values.
-        require(not np.any(state.stats[:, :, 1] < 0), "squared deviations in stats must be at least 0")
-        require(not np.any(state.overall[:, 1] < 0), "squared deviations in overall must be at least 0")
+        most = _MORE * self.most_learned(state)
+        require(bool(np.all(state.totals.sum(axis=1) <= most)), "totals must be within reach of the rows")
+        continuous = (np.arange(d) < state.n_continuous)[:, :, None]  # (b, d, 1): features stand in their order
+        overall = state.overall[:, None], state.seen[:, None]  # as a class of one member
+        for name, found, weight in (("overall", *overall), ("stats", state.stats, state.totals)):
+            first, squares, total = found[:, :, 0], found[:, :, 1], weight[:, :, None]
+            means, counts = np.where(continuous[:, None], first, 0.0), np.where(continuous[:, None], 0.0, first)
+            require(within(means, -_MOST, _MOST), f"means in {name} must be at most {_MOST:g} in size")
+            # Exactly so: each is a sum of some of the numbers that the other is the sum of.
+            require(bool(np.all((counts >= 0) & (counts <= total))), f"counts in {name} must be from 0 to the totals")
+            require(not np.any(squares < 0), f"squared deviations in {name} must be at least 0")
+            reach = np.all(squares <= _MORE * (2 * _MOST) ** 2 * total)
+            require(bool(reach), f"squared deviations in {name} must be within reach of the totals")
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
         """Version 1 had another name for the record; version 2 had no scales."""

@@ -129,7 +129,8 @@ cdef double oza_teach(
             right = scores[i] >= 0.0 if label == 1 else scores[i] < 0.0
         record = state.record + (i if right else m + i)
         record[0] += rate
-        rate = rate * half / record[0]
+        if record[0] > 0.0:  # unless a tiny rate was rounded to 0
+            rate = rate * half / record[0]
     return rate
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesvote._checks import Array
 from bayesvote.boosting._booster import Booster
-from bayesvote.boosting._state import OZA, Rule
+from bayesvote.boosting._state import OZA, BoosterState, Rule
 from bayesvote.losses import LossScale
 
 
@@ -41,6 +41,14 @@ class OzaBoost(Booster):
     """
 
     loss_scale = LossScale.LOG_ODDS
+
+    def most_record(self, rows: Array, seen: Array) -> Array:
+        """A row counts by its weight or, as it is part of what it is divided by, by half of all weight at most."""
+        return rows * seen
+
+    def most_learned(self, state: BoosterState) -> Array:
+        """Poisson draws are far less than ten times their mean, or 80 where that is small."""
+        return np.asarray(10 * state.record.sum(axis=1) + 80.0 * state.clock[:, 1:])
 
     def _rule(self) -> Rule:
         return Rule(OZA)

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesvote import _checks
-from bayesvote._checks import Array, Labels
+from bayesvote._checks import Array, Labels, fraction
 from bayesvote._input import Rows, as_rows, check_if_sparse
 from bayesvote._journal import tell
 from bayesvote._parts import Learned, Part, looking
@@ -254,6 +254,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         if not isinstance(names, np.ndarray) or names.shape != (width,) or facts.keys() - {*_FITTED}:
             raise ValueError(f"feature names that are not {width}")
         _class_weight.check(self.who, self.class_weight, classes)
+        fraction(self.who, "forgetting", self._forgetting)
+        self._check_calibrated()
+        Columns(self.columns)
         arrays = {"class_counts": np.zeros(len(classes)), **learned.arrays}  # older files have none
         counts = arrays.pop("class_counts")
         if counts.shape != classes.shape or counts.dtype != np.float64 or not np.all((counts >= 0) & (counts < np.inf)):
@@ -367,8 +370,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         if len(classes) < 2:
             raise ValueError(f"{self.who}: y must hold at least two classes, got one class, {classes.tolist()}.")
         _class_weight.check(self.who, self.class_weight, classes)
-        if self.calibrated not in ("auto", True, False):
-            raise ValueError(f"{self.who}: calibrated must be 'auto', True or False, got {self.calibrated!r}.")
+        self._check_calibrated()
         model = self._model(classes)
         seed = self.random_state if rng is None else rng
         if not isinstance(seed, (int, np.integer, np.random.Generator)):
@@ -399,6 +401,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             return new.advance(rows, codes, w)
         new._begin(given)
         return self._learn_as(new, rows, codes, w)
+
+    def _check_calibrated(self) -> None:
+        if self.calibrated not in ("auto", True, False):
+            raise ValueError(f"{self.who}: calibrated must be 'auto', True or False, got {self.calibrated!r}.")
 
     @property
     def calibrates(self) -> bool:

@@ -18,7 +18,6 @@ Ints = NDArray[np.int32]
 _FIRST_DRAW = 4  # rows; the questions are chosen anew whenever the rows have doubled since
 _CANDIDATES = 8  # per question
 _DEEPEST = 16
-_LEAST_SMOOTHING = 1e-100
 _WORTH_SHARING = 50_000  # scores; below, starting threads costs more than they save
 
 
@@ -92,11 +91,6 @@ class FernBank(Bank[FernState]):
             )
         integer(who, "warmup", self.warmup, least=_FIRST_DRAW)
         positive(who, "smoothing", self.smoothing)
-        if self.smoothing < _LEAST_SMOOTHING:
-            raise ValueError(
-                f"{who}: smoothing must be at least {_LEAST_SMOOTHING:g}, got {self.smoothing!r}. "
-                "The odds would leave the range of double precision."
-            )
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> FernState:
         """Draw the candidates of every question."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array
+from bayesvote._input import LARGEST
 from bayesvote._parts import Arrays, padded, renamed, require
 from bayesvote.members.linear import LinearMembers
 
@@ -93,6 +94,16 @@ class PerceptronBank(LinearMembers[PerceptronState]):
         if len(state.past_weights):
             require(not np.any(state.past_weights[state.mask == 0]), "past_weights must be 0 for features not seen")
         require(not np.any(state.age < 0), "age must be at least 0")
+        if self.averaged:
+            # A row moves a weight by its sample weight times a value at most, which its age counts.
+            step = 1.001 * state.age
+            for name, value, most in (
+                ("bias", state.bias, step),
+                ("past_bias", state.past_bias, step * state.age),
+                ("weights", state.weights, step * LARGEST),
+                ("past_weights", state.past_weights, step * LARGEST * state.age),
+            ):
+                require(bool(np.all(np.abs(value) <= most)), f"{name} must be within reach of the age")
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
         """Version 1 had two other names."""

@@ -46,6 +46,8 @@ cdef extern from *:
     const double WORTH_WAKING
     const double WORTH_RESTING
 
+TOO_LITTLE_EVIDENCE = TOO_LITTLE
+
 
 def margin_losses(weights, G, out):
     """(1 - weighted margin)/2 of every row and label."""
@@ -108,7 +110,8 @@ cdef double factorise(
             # Kept below the diagonal, to be at hand one after the other.
             row[j] = -U[j * m + i]
         add_rows(row + i, m - i, U + i, m, row, 1, i)
-        diagonal = sqrt(row[i])
+        # No pivot is below the prior's precision, but by rounding where the samples count for 1e15 times as much.
+        diagonal = sqrt(row[i] if row[i] > 0.5 * precision else precision)
         inverse = 1.0 / diagonal
         row[i] = diagonal
         for j in range(i + 1, m):

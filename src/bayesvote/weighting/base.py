@@ -340,7 +340,7 @@ class Additive(Posterior[SumState]):
         """Refuse counts below 0, and carries that no rounding leaves."""
         all_finite(state)
         slack = 1e-6 * (1 + np.abs(state.total).max(axis=1, keepdims=True))
-        require(not np.any(state.value[0] < -slack[0]), "counts must be at least 0")
+        require(not np.any(state.value[0] < -1e-3 * slack[0]), "counts must be at least 0")
         require(not np.any(np.abs(state.carry) > slack), "carry must be small beside total")
 
     def effective_samples(self, state: SumState) -> Array:

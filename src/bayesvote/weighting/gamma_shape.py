@@ -12,6 +12,13 @@ from bayesvote._parts import require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Additive, SumState
 
+_MOST_LOG = 745.0  # of a loss, in size: the smallest number above 0 has this one
+
+
+def _slack(count: Array) -> Array:
+    """How far sums may be off by rounding; it grows with the count, so that what is taken once is taken later."""
+    return np.asarray(1e-6 * (1 + np.maximum(count, 0)))
+
 
 class _Integrated(NamedTuple):
     """Posteriors of the shapes: their parameters, and what :mod:`_shape_kernels` found out about them."""
@@ -54,6 +61,14 @@ class _GammaShapes(Additive):
     @abstractmethod
     def _parameters(self, state: SumState) -> Array:
         """Rows of :mod:`_shape_kernels`."""
+
+    def check_state(self, state: SumState) -> None:
+        """Refuse sums of logarithms that so many losses cannot have, too."""
+        super().check_state(state)
+        count, sum_log = state.value[[0, -1]]
+        require(
+            bool(np.all(np.abs(sum_log) <= _MOST_LOG * count + _slack(count))), "sums of logarithms must fit counts"
+        )
 
     def _integrate(self, state: SumState) -> _Integrated:
         from bayesvote.weighting._shape_kernels import N_COEFFICIENTS, integrate
@@ -225,9 +240,11 @@ class GammaShapeRate(_GammaShapes):
         super().check_state(state)
         count, sum_g, sum_log = state.value
         require(not np.any(sum_g < -1e-9 * self.q), "sums of losses must be at least 0")
-        seen = (count > 0) & (sum_g > 0)
-        most = count[seen] * np.log(sum_g[seen] / count[seen])  # Jensen's inequality
-        require(not np.any(sum_log[seen] > most + 1e-9 * (1 + np.abs(most))), "sums of logarithms must fit the sums")
+        seen = count > 0
+        # Jensen's inequality, which holds of sums with further rows if it holds of both.
+        most = np.zeros(len(count))
+        most[seen] = count[seen] * np.log(np.maximum(sum_g[seen], np.finfo(float).tiny) / count[seen])
+        require(not np.any(sum_log > most + _slack(count)), "sums of logarithms must fit the sums")
 
     def _s(self, state: SumState) -> Array:
         return np.asarray(np.minimum(self.s + state.value[0], np.inf if self.cap is None else self.cap))

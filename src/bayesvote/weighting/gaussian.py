@@ -127,12 +127,13 @@ def start_filters(precisions: Array, n_members: int, prior_mean: float) -> Filte
     return FilterState(covariances, np.full((k, n_members), prior_mean), np.zeros(k), np.zeros(k))
 
 
-def check_filters(state: FilterState, precisions: Array) -> None:
-    """Refuse covariances that are none, or wider than the prior, and evidence for more than certainty."""
+def check_filters(state: FilterState, precisions: Array, theta: float = 1.0) -> None:
+    """Refuse covariances that are none, wider than the prior or too narrow, and evidence for more than certainty."""
     all_finite(state)
     require(not np.any(state.samples < 0), "samples must be at least 0")
     require(not np.any(state.evidence > 0), "evidence must be at most 0")
-    check_covariances(state.covariances, precisions)
+    # A row adds at most theta times the square of its margins, and drifting only takes from what was added.
+    check_covariances(state.covariances, precisions, precisions + theta * state.means.shape[1] * state.samples)
 
 
 def counted(state: FilterState, persistence: Array) -> float | None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
-from bayesvote._gaussian import symmetric
+from bayesvote._gaussian import check_definite, symmetric
 from bayesvote._parts import Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import require_memory
@@ -27,6 +27,7 @@ from bayesvote.weighting.gaussian import (
     start_filters,
 )
 
+_MOST_RATIO = 1e9  # of what a row counts to what the prior does
 REFRESH = 512  # rows between two refreshes from the sums; keeps rounding from piling up in the covariances
 
 
@@ -109,6 +110,12 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
         object.__setattr__(self, "precision", plain(self.precision))
         object.__setattr__(self, "persistence", plain(self.persistence))
         _checks.positive("JointGaussian", "theta", self.theta)
+        least = float(self._precisions.min())
+        if self.theta > _MOST_RATIO * least:
+            raise ValueError(
+                f"JointGaussian: theta must be at most {_MOST_RATIO:g} times the least precision, or a prior is lost "
+                f"in the rounding of one row, got {self.theta} and {least}. Use a larger precision."
+            )
         _checks.fraction("JointGaussian", "forgetting", self.forgetting)
         _checks.fraction("JointGaussian", "discount", self.discount)
         if self.drifts and self.forgetting != 1:
@@ -157,6 +164,22 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
         """The size of the covariances."""
         return 8 * len(self._precisions) * n_members**2
 
+    @cached_property
+    def _most_samples(self) -> float:
+        """How many samples leave a digit or two of the widest prior."""
+        return float(1e13 * self._precisions.min() / self.theta)
+
+    def check_room(self, state: JointState | FilterState, w: Array) -> None:
+        """Refuse samples so heavy that a wide prior would be lost in their rounding."""
+        if self._most_samples >= 1e4 * _checks.MOST_WEIGHT:
+            return  # no stream is so long, and a row should not wait for sums
+        before = float(state.samples.max() if isinstance(state, FilterState) else state.sums[:, 0].sum())
+        if before + w.sum() > self._most_samples:
+            raise ValueError(
+                f"JointGaussian: sample weights must sum to at most {self._most_samples:g} with the least precision "
+                f"{self._precisions.min():g}, got {before + w.sum():g}. Use smaller weights, or a larger precision."
+            )
+
     def check_state(self, state: JointState | FilterState) -> None:
         """Refuse posteriors that do not follow from the sums, and sums of no margins in [-1, 1]."""
         if isinstance(state, FilterState):
@@ -165,7 +188,7 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
             self._check_sums(state)
 
     def _check_filters(self, state: FilterState) -> None:
-        check_filters(state, self._precisions)
+        check_filters(state, self._precisions, self.theta)
         # Squared distances from the uniform vote, by the covariances: a row adds at most theta (1 - margin)**2, and a
         # step makes them less.
         off = state.means - 1 / self.n_members(state)
@@ -186,17 +209,38 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
             bool(np.all(np.abs(products) <= most) and np.all(np.diag(products) >= 0)), "products must be of margins"
         )
         with np.errstate(invalid="ignore"):
-            try:
-                np.linalg.cholesky(symmetric(state.covariances))
-            except np.linalg.LinAlgError:
-                raise ValueError("covariances must be positive definite") from None
-            # Between refreshes rounding differs a little, and with forgetting the prior fades by up to a tenth.
-            slack = 1e-6 if self.forgetting == 1 else 0.2
+            check_definite(state.covariances)
             again, awake = self._refreshed(self._sums(state)), state.behind == 0
-            for name in ("covariances", "means", "evidence"):
-                given, found = (np.tril(getattr(one, name)[awake]) for one in (state, again))
-                near = np.abs(given - found) <= slack * (1 + np.abs(found).max())
+            # Between refreshes rounding differs, by more where the samples count for much more than the prior; and with
+            # forgetting the prior fades by up to a tenth.
+            count, least = float(most), self._precisions[awake].min()
+            slack = max(1e-6 if self.forgetting == 1 else 0.2, 1e-13 * (1 + self.theta * count * m / least))
+            for name, given, found in (
+                ("covariances", np.tril(state.covariances), np.tril(again.covariances)),
+                ("means", state.means, again.means),
+                ("evidence", state.evidence, again.evidence),
+            ):
+                near = np.abs(given[awake] - found[awake]) <= slack * (1 + np.abs(found[awake]).max())
                 require(bool(np.all(near)), f"{name} must follow from the sums")
+        if not np.all(awake):
+            self._check_resting(state, again, count)
+
+    def _check_resting(self, state: JointState, again: JointState, count: float) -> None:
+        """Refuse posteriors at rest that count, or that no part of the rows leads to; ``again`` has all the rows."""
+        from bayesvote.weighting._joint_kernels import TOO_LITTLE_EVIDENCE
+
+        require(self.forgetting == 1, "no posterior may be behind where samples fade")
+        rest = state.behind > 0
+        precisions, off = self._precisions[rest], state.means[rest] - 1 / self.n_members(state)
+        # As of a filter: squared distances from the uniform vote are at most those that the rows lead to.
+        near = precisions * np.sum(off**2, axis=1) <= 1.001 * 4 * self.theta * count + 1e-9
+        require(bool(np.all(near)), "means at rest must be within reach of the sums")
+        widest = np.diagonal(state.covariances[rest], axis1=1, axis2=2).max(axis=1)
+        require(bool(np.all(widest * precisions <= 1 + 1e-6)), "covariances at rest must not be wider than the prior's")
+        slack = 1e-6 * (1 + np.abs(again.evidence).max())
+        most = state.evidence[~rest].max() + TOO_LITTLE_EVIDENCE + slack
+        bound = within(state.evidence[rest], -np.inf, most) and np.all(state.evidence >= again.evidence - slack)
+        require(bool(bound), "evidence at rest must be a bound that does not count")
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
         """In version 1 no posterior was ever behind."""

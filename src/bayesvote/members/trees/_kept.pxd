@@ -62,7 +62,8 @@ cdef inline int keep(
             return -1
         block.rows[place] = moved
         block.widths[place] = width
-    memcpy(block.rows[place], x, width * sizeof(float))
+    if width > 0:  # there is no place for nothing, and memcpy takes no NULL
+        memcpy(block.rows[place], x, width * sizeof(float))
     block.labels[place] = label
     block.weights[place] = weight
     return 0

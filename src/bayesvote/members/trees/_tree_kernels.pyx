@@ -408,7 +408,8 @@ cdef class Forest:
             growth_columns[i] = member.growth.n_columns if member.growth.begun else 0
             sizes[i] = member.tree.n
             used = min(self.refined.trees[i].used, member.tree.n)
-            memcpy(refined + node * per_leaf, self.refined.trees[i].numbers, used * per_leaf * sizeof(float))
+            if used > 0:  # memcpy takes no NULL, not even for nothing
+                memcpy(refined + node * per_leaf, self.refined.trees[i].numbers, used * per_leaf * sizeof(float))
             memcpy(counts + node * k, member.tree.counts, member.tree.n * k * sizeof(double))
             for at in range(member.tree.n):
                 if is_leaf(member.tree.nodes, <int32_t> at):
