@@ -275,6 +275,10 @@ class Posterior(Weighter[S]):
         _checks.integer(f"{self.who}.sample", "size", size)
         return self._sample(state, size, np.random.default_rng(rng))
 
+    def draws_agreement(self, n_labels: int) -> bool:  # noqa: ARG002
+        """Whether ``agreement`` about so many labels takes draws, and its time."""
+        return True
+
     def agreement(self, state: S, size: int, rng: Rng = 0) -> Agreement:
         """Give, of checked losses G and decisions about them, how probably weights of the posterior decide so, too.
 

@@ -83,6 +83,10 @@ class GammaRate(LinearRule, Additive):
         shape, rate = self._shape_rate(state)
         return rng.gamma(shape, 1 / rate, size=(size, len(shape)))
 
+    def draws_agreement(self, n_labels: int) -> bool:
+        """Of more than two labels only."""
+        return n_labels > 2
+
     def agreement(self, state: SumState, size: int, rng: Rng = 0) -> Agreement:
         """To six digits for two labels; for more, by ``size`` draws."""
         return OfGammas(*self._shape_rate(state), partial(self.sample, state, size, rng))

@@ -85,6 +85,10 @@ class MarginPosterior(GaussianPosterior[S]):
     def margins(self, G: Array) -> Array:
         """Members' margins, like G; NaN where one abstains."""
 
+    def draws_agreement(self, n_labels: int) -> bool:
+        """Of more than two labels only."""
+        return n_labels > 2
+
     def agreement(self, state: S, size: int, rng: Rng = 0) -> Agreement:
         """In closed form for two labels; for more, by ``size`` draws of the decision's leads over the others."""
         return OfGaussians(*self.gaussians(state), self.margins, size, np.random.default_rng(rng))
