@@ -36,7 +36,7 @@ class Raw:
 
         async def start() -> asyncio.Server:
             return await self._loop.create_server(
-                lambda: config.http_protocol_class(config=config, server_state=state, app_state={}),  # type: ignore[call-arg, operator, misc]
+                lambda: config.http_protocol_class(config=config, server_state=state, app_state={}),  # type: ignore[call-arg]
                 "127.0.0.1",
                 0,
             )
