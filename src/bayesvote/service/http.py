@@ -16,6 +16,7 @@ class Protocol(HttpToolsProtocol):
     guard: ClassVar[Guard]
     seconds: ClassVar[float]
     _deadline: asyncio.TimerHandle | None = None
+    _deaf = False  # until the client closes the connection, or its time is up
 
     # A client whose request does not come whole in time is no client.
 
@@ -47,8 +48,14 @@ class Protocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(self.seconds, self._give_up)
 
     def _give_up(self) -> None:
-        self.transport.write(_TOO_SLOW)
+        if not self._deaf:
+            self.transport.write(_TOO_SLOW)
         self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what comes, unless the rest of it was refused."""
+        if not self._deaf:
+            super().data_received(data)
 
     # Between the parser and a lean route stand neither Starlette's routes nor ASGI's messages, which take longer than
     # the rest. The method is uvicorn's own: where a version has none of this name, all goes the usual way.
@@ -75,7 +82,11 @@ class Protocol(HttpToolsProtocol):
             headers = [*headers, (b"connection", b"close")]
         lines = [b"%b: %b\r\n" % header for header in (*self.server_state.default_headers, *headers)]
         self.transport.write(b"".join((STATUS_LINE[status], *lines, b"\r\n", body)))
-        if not cycle.keep_alive:
+        if cycle.more_body and not cycle.keep_alive:
+            # Closed while the body still comes, the connection would be reset, and the client never see the answer.
+            self._deaf = True
+            self.flow.resume_reading()
+        elif not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
 

@@ -52,7 +52,12 @@ class Options:
     def token(self) -> str | None:
         """Token that clients must give, from the file or the environment; needed beyond this machine."""
         if self.token_file is not None:
-            token = self.token_file.read_text(encoding="utf-8").strip()
+            try:
+                token = self.token_file.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(
+                    "serve", str(self.token_file), "must be a text file with the token", str(error)
+                ) from error
         else:
             token = os.environ.get(TOKEN, "").strip()
         if not token:
@@ -115,7 +120,7 @@ def _listen(options: Options) -> socket.socket:
         listening.close()
         got = f"{options.host}:{options.port} ({error.strerror or error})"
         raise InputError(
-            "serve", "host and port", "must be free to listen on", got, "Choose another --port."
+            "serve", "host and port", "must be free to listen on", got, "Choose another --host or --port."
         ) from error
     return listening
 
