@@ -3,6 +3,7 @@
 One core for the server, the other for the client; 32 connections, 20 features, 100 members. Every connection predicts a
 row with an id, and then labels it. In the service both are durable (SQLite, synchronous=FULL) before they are answered;
 the peer keeps everything in memory. The rates by processor time tell what a core does, whoever else is at work on it.
+All of them are tried in turn, three times over, and the medians shown.
 """
 
 import argparse
@@ -140,33 +141,43 @@ async def peer(name: str, seconds: float, core: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=3, help="of which the medians are shown")
     parser.add_argument("--folder", type=Path, default=None, help="where the journals are written")
     given = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     core, own = (cores[0], cores[-1])
     os.sched_setaffinity(0, {own})
-    rows: dict[str, dict[str, float]] = {}
     brief = ["label", "probability"]
+    trials = {
+        "Perceptrons with (11), durable": (PAPER, brief),
+        "default model, durable": ({}, brief),
+        "Perceptrons with (11), durable, with certainty": (PAPER, [*brief, "certainty"]),
+        "default model, durable, with certainty": ({}, [*brief, "certainty"]),
+    }
+    peers = {"river, one logistic regression": "one", "river, bag of 100 Perceptrons": "hundred"}
+    found: dict[str, list[dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(dir=given.folder) as place:
-        trials = {
-            "Perceptrons with (11), durable": (PAPER, brief),
-            "default model, durable": ({}, brief),
-            "Perceptrons with (11), durable, with certainty": (PAPER, [*brief, "certainty"]),
-        }
-        for number, (name, (options, outputs)) in enumerate(trials.items()):
-            folder = Path(place) / str(number)
-            found, many = asyncio.run(service(folder, options, outputs, given.seconds, core))
-            rows[name] = found
-            show(name, found)
-            if outputs is brief:
-                show(f"{name}, learn in batches of {BATCH}", many)
-        peers = {"river, one logistic regression": "one", "river, bag of 100 Perceptrons": "hundred"}
-        for name, kind in peers.items():
-            rows[name] = asyncio.run(peer(kind, given.seconds, core))
-            show(f"{name}, FastAPI, not durable", rows[name])
+        for number in range(given.rounds):  # in turn, as the machine may be busier at one time than at another
+            for name, (options, outputs) in trials.items():
+                folder = Path(place) / f"{number} {name.replace('/', ' ')}"
+                pairs, many = asyncio.run(service(folder, options, outputs, given.seconds, core))
+                found.setdefault(name, []).append(pairs)
+                if outputs is brief:
+                    found.setdefault(f"{name}, learn in batches of {BATCH}", []).append(many)
+            for name, kind in peers.items():
+                found.setdefault(name, []).append(asyncio.run(peer(kind, given.seconds, core)))
+    rows = {
+        name: {key: float(np.median([each[key] for each in all_rounds])) for key in all_rounds[0]}
+        for name, all_rounds in found.items()
+    }
+    for name, figures in rows.items():
+        show(f"{name}, FastAPI, not durable" if name in peers else name, figures)
     for name in trials:
         for other in peers:
-            ratios = [rows[name][key] / rows[other][key] for key in ("requests/s", "requests/s of processor")]
+            ratios = [
+                float(np.median([own[key] / its[key] for own, its in zip(found[name], found[other], strict=True)]))
+                for key in ("requests/s", "requests/s of processor")
+            ]
             print(f"{name} beside {other}: {ratios[0]:.2f} times, by processor time {ratios[1]:.2f} times")
 
 

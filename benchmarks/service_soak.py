@@ -18,6 +18,10 @@ import numpy as np
 from service_client import PAPER, Connection, Server, stream, tensor
 
 CLIENTS, PAUSE = 8, 0.02
+LATE, MOST_LATE = (
+    20,
+    60,
+)  # rows of a client that wait for their label; all clients' together are fewer than --max-pending
 ALLOWED = 1.10  # of the memory of the second quarter, in the last quarter
 
 
@@ -42,14 +46,14 @@ async def client(number: int, port: int, end: float, counts: dict[str, int]) -> 
         row, model = rng.randrange(900), rng.choice(("paper", "usual"))
         rows = {"inputs": [tensor(X[row : row + 1])]}
         what = rng.random()
-        if what < 0.45:
+        if what < 0.45 and len(waiting) < MOST_LATE:
             serial += 1
             name = f"{model} {number} {serial}"
             outputs = [{"name": "label"}] if rng.random() < 0.95 else []
             await ask("predict", f"{model}/infer", rows | {"ids": [name], "outputs": outputs})
             if rng.random() < 0.95:  # others never get a label
                 waiting.append((name, int(y[row])))
-        elif what < 0.85 and len(waiting) > 20:
+        elif what < 0.85 and len(waiting) > LATE:
             name, code = waiting.pop(0)
             for _ in range(1 + (rng.random() < 0.1)):
                 await ask("label", f"{name.split()[0]}/label", {"ids": [name], "labels": [code]})

@@ -9,7 +9,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import deque
 from http.client import HTTPConnection
 from typing import Any
 
@@ -25,10 +27,13 @@ WATCHED = sys.stdout.isatty()
 def main() -> None:
     """Serve, predict, label."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "bayesvote", "serve", folder, "--port", "8000" if WATCHED else "0"]
+        command = [sys.executable, "-m", "bayesvote", "serve", folder, "--port", "0"]  # any port that is free
         server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
-            stream(address_of(server))
+            address = address_of(server)
+            # Its log is read on, or a full pipe would stop it.
+            threading.Thread(target=deque, args=(server.stderr or (), 0), daemon=True).start()
+            stream(address)
             if WATCHED:
                 print("The page stays until Ctrl-C.")
                 server.wait()
@@ -36,7 +41,7 @@ def main() -> None:
             pass
         finally:
             server.terminate()
-            server.communicate()
+            server.wait()
 
 
 def address_of(server: "subprocess.Popen[str]") -> str:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote import losses
+from bayesvote import _checks, losses
 from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
 from bayesvote._guard import Guard
 from bayesvote._input import Rows, RowsLike, check_width, started
@@ -146,17 +146,18 @@ class Ensemble(Model[Any]):
 
     @looking
     def certainty(self, X: RowsLike, size: int = 1000, rng: Rng = 0) -> Array:
-        """Probability (n,) that the decision survives the weights' uncertainty, by ``size`` posterior draws."""
+        """Probability (n,) that the decision survives the weights' uncertainty.
+
+        By ``size`` draws from the posterior, unless its weighter knows the probability: see ``Posterior.agreement``.
+        """
         posterior = self._posterior("Ensemble.certainty")
-        draws, rule = posterior.sample(self.state, size, rng), posterior.rule(self.state)
+        _checks.integer("Ensemble.certainty", "size", size)
+        agreement, rule = posterior.agreement(self.state, size, rng), posterior.rule(self.state)
         out = []
         for G in self._label_losses(self.checked(X)):
-            decision = decided(rule(G))
-            agreed = np.zeros(len(G))
-            for draw in draws:
-                agreed += decided(posterior.losses_at(draw, G)) == decision
-            agreed[np.isnan(G).all(axis=(1, 2))] = size / G.shape[1]  # nobody votes: each label is as likely
-            out.append(agreed / size)
+            found = agreement(G, decided(rule(G)))
+            found[np.isnan(G).all(axis=(1, 2))] = 1 / G.shape[1]  # nobody votes: each label is as likely
+            out.append(found)
         return np.concatenate(out)
 
     @looking

@@ -90,6 +90,9 @@ def test_beyond_this_machine_a_token_is_needed(tmp_path: Path, monkeypatch: pyte
     assert options.token() == TOKEN
     (tmp_path / "token").write_text(f"{TOKEN}-2\n")
     assert service.Options(tmp_path, token_file=tmp_path / "token").token() == f"{TOKEN}-2"
+    (tmp_path / "token").write_bytes(b"\xff" * 20)
+    with pytest.raises(ValueError, match=r"token must be a text file with the token, got"):
+        service.Options(tmp_path, token_file=tmp_path / "token").token()
 
 
 def test_slow_clients_are_let_go(tmp_path: Path) -> None:

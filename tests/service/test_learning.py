@@ -1,7 +1,9 @@
 """Learning: what is learned, once, in which order, and how errors are counted."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -257,3 +259,41 @@ def test_models_that_are_refused(serve: Callable[..., Api], change: dict[str, An
     assert api.learner.models == {}
     assert api.learner.folder.journal.models() == []
     assert api.request("PUT", "/v2/models/.hidden", {"columns": 3, "classes": [0, 1]}).status_code == 400
+
+
+def test_who_comes_back_at_once_shares_the_next_commit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of clients that ask again as soon as they are answered, all but the first commits hold nearly all."""
+    clients, each = 8, 30
+    before = api.learner.folder.journal.transaction
+
+    @contextmanager
+    def slow() -> Iterator[None]:
+        with before():
+            yield
+        time.sleep(0.01)  # as a disk may be
+
+    monkeypatch.setattr(api.learner.folder.journal, "transaction", slow)
+    X, _ = rows_of(clients * each)
+
+    def client(number: int) -> None:
+        for k in range(each):
+            row = number * each + k
+            api.post("learn", rows=objects(X[row : row + 1]), labels=["no"])
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counters = api.learner.counters
+    assert counters.grouped == clients * each
+    assert counters.grouped / counters.commits > 0.75 * clients
+
+
+def test_one_client_is_not_kept_waiting(api: Api) -> None:
+    X, _ = rows_of(1)
+    api.post("learn", rows=objects(X), labels=["no"])
+    start = time.monotonic()
+    api.learner._expected, api.learner._stays_until = 1, start + 60
+    api.post("learn", rows=objects(X), labels=["no"])
+    assert time.monotonic() - start < 50

@@ -55,6 +55,8 @@ def test_the_page(server: Forked, browser: Any) -> None:
     assert "600" in figures
     assert "labels pending\n7" in figures
     assert page.locator("#error svg path").count() == 2
+    long = "brief({kind: '2 x Tree of 2048 rows', member: 15})"
+    assert page.evaluate(long) == "2 x Tree of 2048… 15"  # the number is not cut off
     assert page.locator("#calibration svg circle").count() > 1
     assert "is the best with probability" in page.inner_text("#best")
     assert re.fullmatch(r"Of the past, \d+ of 600 rows count\.", page.inner_text("#past"))  # the weights drift

@@ -146,3 +146,15 @@ def test_boosters_have_neither_certainty_nor_contributions(serve: Callable[..., 
     api.post("learn", rows=objects(X, names), labels=[bool(code) for code in y])
     assert {*output(api.post("infer", rows=objects(X, names)), "label").tolist()} <= {True, False}
     assert "must be one of" in api.refused("learn", 400, rows=objects(X[:1], names), labels=[1])
+
+
+@pytest.mark.parametrize(
+    ("datatype", "good", "wrong"),
+    [("INT64", -(2**40), 1.5), ("UINT8", 255, 256), ("UINT8", 0, -1), ("INT8", -128, 128), ("INT16", None, 1e300)],
+)
+def test_integers_are_integers(api: Api, datatype: str, good: float | None, wrong: float) -> None:
+    def tensor(value: float | None) -> dict[str, Any]:
+        return {"name": "X", "shape": [1, 3], "datatype": datatype, "data": [0, value, 1]}
+
+    api.post("infer", inputs=[tensor(good)])
+    assert f"must hold numbers of {datatype}, got {wrong:g}" in api.refused("infer", 400, inputs=[tensor(wrong)])

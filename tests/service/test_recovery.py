@@ -198,6 +198,12 @@ def test_pruning_keeps_what_two_snapshots_need(serve: Callable[..., Api]) -> Non
     assert serve().state() == state
 
 
+def test_nothing_cannot_be_copied(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"must hold journal.sqlite to be copied, got no such file"):
+        service.copy(tmp_path / "none", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
 def test_a_copy_while_it_is_served(serve: Callable[..., Api], tmp_path: Path) -> None:
     api = taught(serve)
     service.copy(api.folder, tmp_path / "copy")

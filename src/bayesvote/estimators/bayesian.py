@@ -158,9 +158,10 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return np.ma.MaskedArray(labels, mask=certain < abstain_below)
 
     def decision_certainty(self, X: Any, size: int = 1000) -> Array:
-        """Probability (n,) that the decision is that of the best weights, by ``size`` draws from their posterior.
+        """Probability (n,) that the decision is that of the best weights, by what their posterior knows of these.
 
-        It tells whether the weights are known well enough, not whether the label is right: that is ``predict_proba``.
+        With two classes most weighters know it as good as exactly; others take ``size`` draws. It tells whether the
+        weights are known well enough, not whether the label is right: that is ``predict_proba``.
         """
         now = self._fitted()
         with now.undisturbed():

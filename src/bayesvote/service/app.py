@@ -8,12 +8,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Scope
 
 from bayesvote.service import pages
 from bayesvote.service.columns import Answers
 from bayesvote.service.group import Ask, Reveal, Teach
-from bayesvote.service.guard import Guard, not_found
+from bayesvote.service.guard import MODELS, Guard, Headers, Lean, not_found
 from bayesvote.service.models import Served
 from bayesvote.service.protocol import BINARY_HEADER, answered, check_ids, decoded, given, labels, parted, wanted
 from bayesvote.service.service import Service
@@ -54,21 +54,20 @@ class Hot(NamedTuple):
         return next((value.decode("latin-1") for key, value in self.scope["headers"] if key == wanted), None)
 
 
-class Lean:
-    """A route without Starlette's requests and responses, which take longer than the rest."""
+class Work(Lean):
+    """A lean route that reads a body and answers with JSON, or with JSON and the bytes of tensors."""
 
-    def __init__(self, service: Service, work: Callable[[Hot], Awaitable[Answer]]) -> None:
-        self._service, self._work = service, work
+    def __init__(self, service: Service, path: str, work: Callable[[Hot], Awaitable[Answer]]) -> None:
+        self._service, self.path, self._work = service, path, work
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+    async def answer(self, scope: Scope, receive: Receive) -> tuple[Headers, bytes]:
+        """Headers and body of the answer."""
         body, length = await self._work(Hot(scope, await self._service.body(scope, receive)))
         kind = b"application/json" if length is None else b"application/octet-stream"
         headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
         if length is not None:
             headers.append((BINARY_HEADER.encode(), b"%d" % length))
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        return headers, body
 
 
 class Routes:
@@ -89,14 +88,13 @@ class Routes:
         asked, outputs, (rows, ids) = await _aside(parse, request.body)
         names = {each.name for each in outputs}
         more = {name: name in names for name in ("certainty", "contributions")}
+        aside = more["contributions"] or (more["certainty"] and not served.soon_certain)
         answers = None
-        if not ids or any(more.values()):  # others are predicted together, by the learning thread
-            answers = await _predicted(served, rows, more)
+        if not ids or aside:  # others are predicted together, by the learning thread
+            answers = await _predicted(served, rows, more, aside)
         if ids:
             future = asyncio.get_running_loop().create_future()
-            job = Ask(served, ids, future, rows, None if answers is None else answers.probabilities)
-            probabilities = await self.learner.do(job)
-            answers = Answers(probabilities) if answers is None else answers._replace(probabilities=probabilities)
+            answers = await self.learner.do(Ask(served, ids, future, rows, more["certainty"], answers))
         assert answers is not None
         return answered(served, asked, outputs, answers)
 
@@ -183,26 +181,25 @@ async def _aside(work: Callable[[], Any], body: bytes) -> Any:
     return await asyncio.to_thread(work) if len(body) > _SMALL else work()
 
 
-async def _predicted(served: Served, rows: Any, more: dict[str, bool]) -> Answers:
+async def _predicted(served: Served, rows: Any, more: dict[str, bool], aside: bool) -> Answers:
     def work() -> Answers:
         with served.turn():
             return served.predict(rows, **more)
 
-    if len(rows) <= _SMALL_ROWS and not any(more.values()):
+    if len(rows) <= _SMALL_ROWS and not aside:
         with served.turn(wait=False) as mine:
             if mine:
-                return served.predict(rows)
+                return served.predict(rows, **more)
     return await asyncio.to_thread(work)
 
 
 def make_app(service: Service, token: str | None, hosts: frozenset[str] | None) -> Guard:
     """Return the application; without a token, it answers on those hosts only."""
-    routes, at = Routes(service), "/v2/models/{name}"
-    infer, learn, label = (Lean(service, work) for work in (routes.infer, routes.learn, routes.label))
+    routes, at = Routes(service), f"{MODELS}{{name}}"
+    works = {"infer": routes.infer, "label": routes.label, "learn": routes.learn}
+    leans = {name: Work(service, f"{at}/{name}", work) for name, work in works.items()}
     table = [
-        Route(f"{at}/infer", infer, methods=["POST"]),
-        Route(f"{at}/label", label, methods=["POST"]),
-        Route(f"{at}/learn", learn, methods=["POST"]),
+        *(Route(lean.path, lean, methods=["POST"]) for lean in leans.values()),
         Route("/v2/health/live", routes.live),
         Route("/v2/health/ready", routes.ready),
         Route("/v2", routes.server),
@@ -210,8 +207,8 @@ def make_app(service: Service, token: str | None, hosts: frozenset[str] | None) 
         Route(f"{at}/ready", routes.model_ready),
         Route(f"{at}/versions/{{version}}", routes.model),
         Route(f"{at}/versions/{{version}}/ready", routes.model_ready),
-        Route(f"{at}/versions/{{version}}/infer", infer, methods=["POST"]),
+        Route(f"{at}/versions/{{version}}/infer", leans["infer"], methods=["POST"]),
         Route("/metrics", routes.metrics),
         *pages.routes(service),
     ]
-    return Guard(Router(table, default=not_found, redirect_slashes=False), service, token, hosts)
+    return Guard(Router(table, default=not_found, redirect_slashes=False), leans, service, token, hosts)

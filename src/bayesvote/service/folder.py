@@ -17,7 +17,7 @@ from bayesvote._checks import InputError
 from bayesvote._files import replace_file
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.persistence import ModelFileError, dumps
-from bayesvote.service.journal import Entry, Journal, ModelRow, Snapshot, checksum
+from bayesvote.service.journal import FILE, Entry, Journal, ModelRow, Snapshot, checksum
 from bayesvote.service.models import CHUNK, Figures, Served, from_file
 
 LOCK, SNAPSHOTS, RETIRED, ENDING = "lock", "snapshots", "retired", ".safetensors"
@@ -64,7 +64,8 @@ class Folder:
             try:
                 estimator = from_file(file.read_bytes())
             except (OSError, ValueError) as error:
-                raise InputError("serve", str(file), "must be a model that can be served", str(error)) from error
+                reason = str(error).removesuffix(".")
+                raise InputError("serve", str(file), "must be a model that can be served", reason) from error
             found.append(self.add(name, estimator, json.dumps({"file": file.name})))
             log.info("took up a model", extra={"model": name, "file": file.name})
         return found
@@ -223,6 +224,8 @@ def replay(served: Served, entries: list[Entry]) -> None:
 
 def copy(path: Path, target: Path) -> None:
     """Copy a folder while it is served: the journal by SQLite's own means, then the snapshots it names."""
+    if not (path / FILE).is_file():
+        raise InputError("serve", f"the folder {path}", f"must hold {FILE} to be copied", "no such file")
     target.mkdir(parents=True, exist_ok=True)
     if any(target.iterdir()):
         raise InputError("serve", f"the folder {target}", "must be empty to take a copy", "one with files in it")
@@ -230,7 +233,7 @@ def copy(path: Path, target: Path) -> None:
     journal = Journal(path, read_only=True)
     try:
         for _ in range(5):  # a snapshot may be let go of between the two; the next try has the newer ones
-            journal.copy_to(target / "journal.sqlite")
+            journal.copy_to(target / FILE)
             if _copied_snapshots(path, target):
                 return
     finally:

@@ -1,6 +1,5 @@
 """What waiting requests do to one model: checked one after the other, journalled and learned as one chunk."""
 
-import json
 from asyncio import Future
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote.service.journal import Entry, Journal, Waiting, checksum
+from bayesvote._checks import Labels
+from bayesvote.service.columns import Answers
+from bayesvote.service.journal import Entry, Journal, Waiting, as_json, checksum
 from bayesvote.service.models import Served
 from bayesvote.service.types import LearnAnswer, Refusal
 
@@ -30,10 +30,11 @@ class Job:
 
 @dataclass
 class Ask(Job):
-    """Rows to predict, and to keep until their labels come; ``probabilities`` if they are predicted already."""
+    """Rows to predict, with the certainty or not, and to keep until their labels come; ``answers`` if known already."""
 
     rows: Any
-    probabilities: Array | None = None
+    certainty: bool = False
+    answers: Answers | None = None
 
 
 @dataclass
@@ -61,11 +62,11 @@ AnyJob = Ask | Reveal | Teach
 
 @dataclass
 class Lesson:
-    """Rows that a request adds to the chunk that is learned."""
+    """Rows that a request adds to the chunk that is learned: as the journal has them."""
 
     rows: bytes
-    codes: Labels
-    made: Array | None
+    codes: list[int]
+    made: bytes | None
     ids: Sequence[str]
     repeated: int
 
@@ -89,7 +90,9 @@ class Group:
         number = self.served.number
         self.waiting = journal.pending(number, ids) if ids else {}
         self.codes = journal.learned(number, ids) if ids else {}
-        self._predict([job for job in self.jobs if isinstance(job, Ask) and job.probabilities is None])
+        asks = [job for job in self.jobs if isinstance(job, Ask) and job.answers is None]
+        for certainty in (False, True):
+            self._predict([job for job in asks if job.certainty == certainty], certainty)
         count = sum(job.size for job in self.jobs if not isinstance(job, Ask))
         try:
             self.served.check_room(count)
@@ -112,20 +115,21 @@ class Group:
             self.lessons.append((job, lesson))
             self._take(lesson, taken)
 
-    def _predict(self, asks: list[Ask]) -> None:
+    def _predict(self, asks: list[Ask], certainty: bool) -> None:
         if not asks:
             return
         rows = self.served.columns.joined([job.rows for job in asks])
         with self.served.turn():
-            found = self.served.predict(rows).probabilities
+            found = self.served.predict(rows, certainty=certainty)
         at = 0
         for job in asks:
-            job.probabilities = found[at : at + job.size]
+            part = slice(at, at + job.size)
+            job.answers = Answers(found.probabilities[part], None if found.certainty is None else found.certainty[part])
             at += job.size
 
-    def _ask(self, job: Ask) -> Array:
-        assert job.probabilities is not None
-        found, fresh = job.probabilities, {}
+    def _ask(self, job: Ask) -> Answers:
+        assert job.answers is not None
+        found, fresh = job.answers.probabilities, {}
         for place, (id_, row) in enumerate(zip(job.ids, self.served.columns.split(job.rows), strict=True)):
             if id_ in self.codes:
                 raise Refusal(409, f"ids[{place}]: the row {id_!r} was learned already. Choose a new id.")
@@ -138,7 +142,7 @@ class Group:
                 found[place] = np.frombuffer(waiting.probabilities)
         self.waiting |= fresh
         self.new |= fresh
-        return found
+        return job.answers
 
     def _reveal(self, job: Reveal) -> tuple[Lesson, list[str]]:
         taken, codes, repeated = [], [], 0
@@ -154,13 +158,12 @@ class Group:
                     404, f"ids[{place}]: no row {id_!r} waits for its label. It was never predicted, or was dropped."
                 )
         found = [self.waiting[id_] for id_ in taken]
-        made = np.frombuffer(b"".join(each.probabilities for each in found)).reshape(-1, len(self.served.classes))
-        rows = b"".join(each.row for each in found)
-        return Lesson(rows, np.array(codes, dtype=np.intp), made, taken, repeated), taken
+        rows, made = b"".join([each.row for each in found]), b"".join([each.probabilities for each in found])
+        return Lesson(rows, codes, made, taken, repeated), taken
 
     def _teach(self, job: Teach) -> tuple[Lesson, list[str]]:
         if not job.ids:
-            return Lesson(self.served.columns.pack(job.rows), job.codes, None, (), 0), []
+            return Lesson(self.served.columns.pack(job.rows), job.codes.tolist(), None, (), 0), []
         kept = []
         for place, (id_, code) in enumerate(zip(job.ids, job.codes.tolist(), strict=True)):
             if id_ in self.codes:
@@ -171,7 +174,7 @@ class Group:
                 kept.append(place)
         ids, rows = [job.ids[place] for place in kept], self.served.columns.split(job.rows)
         chosen = b"".join(rows[place] for place in kept)
-        return Lesson(chosen, job.codes[kept], None, ids, len(job.ids) - len(kept)), []
+        return Lesson(chosen, job.codes[kept].tolist(), None, ids, len(job.ids) - len(kept)), []
 
     def _check_same(self, place: int, id_: str, code: int) -> None:
         if self.codes[id_] != code:
@@ -183,7 +186,7 @@ class Group:
             del self.waiting[id_]
             if self.new.pop(id_, None) is None:
                 self.gone.append(id_)
-        for id_, code in zip(lesson.ids, lesson.codes.tolist(), strict=False):
+        for id_, code in zip(lesson.ids, lesson.codes, strict=False):
             self.codes[id_] = self.new_codes[id_] = code
 
     @property
@@ -213,12 +216,11 @@ class Group:
         k = len(self.served.classes)
         lessons = [lesson for _, lesson in self.lessons]
         rows = b"".join(lesson.rows for lesson in lessons)
-        codes = np.concatenate([lesson.codes for lesson in lessons]).astype(np.int32).tobytes()
+        codes = np.array([code for lesson in lessons for code in lesson.codes], dtype=np.int32).tobytes()
         made = None
         if any(lesson.made is not None for lesson in lessons):
-            blank = [lesson.made if lesson.made is not None else _unknown(len(lesson.codes), k) for lesson in lessons]
-            made = np.concatenate(blank).tobytes()
-        ids = json.dumps(list(self.new_codes)) if self.new_codes else None
+            made = b"".join(_unknown(k * len(each.codes)) if each.made is None else each.made for each in lessons)
+        ids = as_json(list(self.new_codes)) if self.new_codes else None
         total = checksum(self.served.sum, rows, codes, made, ids)
         return Entry(self.served.rows, len(codes) // 4, rows, codes, made, ids, total)
 
@@ -240,6 +242,6 @@ class Group:
             at += n
 
 
-def _unknown(n: int, k: int) -> Array:
+def _unknown(count: int) -> bytes:
     """What stands for probabilities that were not given before the label was known."""
-    return np.full((n, k), np.nan)
+    return np.full(count, np.nan).tobytes()

@@ -5,7 +5,6 @@ snapshots of the models are. Every method is called by one thread at a time, and
 transaction around it has ended.
 """
 
-import json
 import math
 import os
 import sqlite3
@@ -13,7 +12,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from bayesvote._checks import InputError
 
@@ -41,6 +42,14 @@ CREATE TABLE snapshots(
 CREATE TABLE transactions(count INTEGER NOT NULL);
 INSERT INTO transactions VALUES (0);
 """
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def as_json(value: Any) -> str:
+    """JSON, as SQLite takes lists."""
+    return _encode(value).decode()
 
 
 class ModelRow(NamedTuple):
@@ -199,7 +208,7 @@ class Journal:
     def pending(self, number: int, ids: Sequence[str]) -> dict[str, Waiting]:
         """Those of these rows that wait for their label."""
         sql = "SELECT id, row, probabilities FROM pending WHERE number = ? AND id IN (SELECT value FROM json_each(?))"
-        return {id_: Waiting(row, made) for id_, row, made in self._db.execute(sql, (number, json.dumps(ids)))}
+        return {id_: Waiting(row, made) for id_, row, made in self._db.execute(sql, (number, as_json(ids)))}
 
     def keep(self, number: int, rows: dict[str, Waiting], now: float) -> None:
         """Keep rows until their labels come."""
@@ -217,12 +226,12 @@ class Journal:
                 substr(?, json_extract(value, '$[3]'), json_extract(value, '$[4]'))
             FROM json_each(?) ORDER BY key"""
         data = b"".join(parts)
-        self._db.execute(sql, (number, now, data, data, json.dumps(places)))
+        self._db.execute(sql, (number, now, data, data, as_json(places)))
 
     def drop(self, number: int, ids: Iterable[str]) -> None:
         """Rows that wait no longer."""
         sql = "DELETE FROM pending WHERE number = ? AND id IN (SELECT value FROM json_each(?))"
-        self._db.execute(sql, (number, json.dumps(list(ids))))
+        self._db.execute(sql, (number, as_json(list(ids))))
 
     def latest(self) -> float:
         """When the last of the rows that wait was kept; 0 if none does."""
@@ -258,7 +267,7 @@ class Journal:
     def learned(self, number: int, ids: Sequence[str]) -> dict[str, int]:
         """Codes of those of these rows that were learned."""
         sql = "SELECT id, code FROM learned WHERE number = ? AND id IN (SELECT value FROM json_each(?))"
-        return dict(self._db.execute(sql, (number, json.dumps(ids))).fetchall())
+        return dict(self._db.execute(sql, (number, as_json(ids))).fetchall())
 
     def append(self, number: int, entry: Entry, codes: dict[str, int]) -> None:
         """Add rows that are to be learned, and the codes of those with ids."""
@@ -266,7 +275,7 @@ class Journal:
         if codes:
             pair = "json_extract(value, '$[0]'), json_extract(value, '$[1]')"
             sql = f"INSERT INTO learned SELECT ?, {pair} FROM json_each(?)"
-            self._db.execute(sql, (number, json.dumps(list(codes.items()))))
+            self._db.execute(sql, (number, as_json(list(codes.items()))))
 
     def entries(self, number: int, first: int = 0) -> Iterator[Entry]:
         """What was learned from a row on."""

@@ -22,6 +22,7 @@ from bayesvote.service.types import Limits, ModelRequest, Refusal
 
 log = logging.getLogger("bayesvote.serve")
 _TICK = 1.0  # seconds between two looks at what has expired
+_LONGEST_STAY = 0.01  # seconds
 
 Call = Callable[[], Any]
 
@@ -57,6 +58,7 @@ class Learner(threading.Thread):
         self._queue: queue.SimpleQueue[list[AnyJob] | tuple[Call, Promise[Any]] | None] = queue.SimpleQueue()
         self._open = 0  # requests that wait
         self._batch: list[AnyJob] = []
+        self._expected, self._stays_until, self._commit_seconds = 0, 0.0, 0.0
         self._now = folder.journal.latest()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="bayesvote-snapshots")
         self._writing: set[int] = set()
@@ -130,10 +132,21 @@ class Learner(threading.Thread):
                 rows += sum(job.size for job in given)
                 if rows >= CHUNK:
                     break
-                given = self._queue.get_nowait()
+                given = self._more(len(jobs))
         except queue.Empty:
             pass
         return jobs, [], True
+
+    def _more(self, count: int) -> Any:
+        """What else waits.
+
+        Who was answered just now is likely to ask again, and a commit for all is cheaper than two: stay for them, but
+        no longer than a commit takes.
+        """
+        left = self._stays_until - time.monotonic()
+        if count >= self._expected or left <= 0:
+            return self._queue.get_nowait()
+        return self._queue.get(timeout=left)
 
     def _together(self, jobs: list[AnyJob]) -> None:
         results: list[tuple[AnyJob, Any]]
@@ -144,6 +157,8 @@ class Learner(threading.Thread):
             results = [(job, reason) for job in jobs]
         with suppress(RuntimeError):  # if the loop was closed, nobody waits
             jobs[0].future.get_loop().call_soon_threadsafe(_deliver, results)
+        self._expected = max(len(jobs), self._open)
+        self._stays_until = time.monotonic() + min(self._commit_seconds, _LONGEST_STAY)
 
     def _done(self, jobs: list[AnyJob]) -> list[tuple[AnyJob, Any]]:
         """Journal and learn; nothing is changed if that fails before the commit."""
@@ -157,9 +172,11 @@ class Learner(threading.Thread):
                 group.prepare(self.folder.journal)
         self._now = max(self._now, time.time())  # a clock that is set back keeps rows longer, never shorter
         if any(group.writes for group in groups.values()):
+            start = time.monotonic()
             with self.folder.journal.transaction():
                 for group in groups.values():
                     group.write(self.folder.journal, self._now, self.policy.limits.pending)
+            self._commit_seconds = time.monotonic() - start
             self.counters.commits += 1
             self.counters.grouped += len(jobs)
             self.counters.trouble = ""

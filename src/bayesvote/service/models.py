@@ -83,6 +83,11 @@ class Served:
         """Whether the weights have a posterior, so that there is a certainty of decisions."""
         return isinstance(getattr(self.estimator.model_, "weighter", None), weighting.Posterior)
 
+    @cached_property
+    def soon_certain(self) -> bool:
+        """Whether the certainty of a row takes no longer than its prediction."""
+        return self.is_posterior and not self.estimator.model_.weighter.draws_agreement(len(self.classes))
+
     @property
     def explains(self) -> bool:
         """Whether the members' contributions are known."""

@@ -80,8 +80,8 @@ function errors(m) {
   const label = `Error: ${percent(m.windowed)} of the last rows, ${percent(m.error)} of all ${count(m.rows)}.`;
   const f = frame(440, 250, [0, rows[rows.length - 1]], [0, top], short, whole, label);
   const clipped = (values) => values.map((v) => Math.min(v, top));
-  f.svg.append(draw("path", { d: path(rows, clipped(all), f.x, f.y), class: "line b" }));
   f.svg.append(draw("path", { d: path(rows, clipped(windowed), f.x, f.y), class: "line a" }));
+  f.svg.append(draw("path", { d: path(rows, clipped(all), f.x, f.y), class: "line b" })); // dashed: both are seen where they agree
   put($("error"), f.svg);
 }
 
@@ -122,6 +122,11 @@ function weights(m) {
   }));
 }
 
+function brief(each) {
+  const place = ` ${each.member}`, most = 20 - place.length;
+  return (each.kind.length > most ? `${each.kind.slice(0, most - 1)}…` : each.kind) + place;
+}
+
 function bands(shown) {
   const ends = shown.flatMap((each) => [each.mean, each.lower ?? each.mean, each.upper ?? each.mean]);
   const [low, high] = [Math.min(0, ...ends), Math.max(...ends)];
@@ -135,7 +140,7 @@ function bands(shown) {
   }
   shown.forEach((each, k) => {
     const at = 22 * k + 15;
-    svg.append(draw("text", { x: 132, y: at + 4, "text-anchor": "end" }, named(each).slice(0, 20)));
+    svg.append(draw("text", { x: 132, y: at + 4, "text-anchor": "end" }, brief(each)));
     if (each.lower !== undefined) svg.append(draw("line", { x1: x(each.lower), x2: x(each.upper), y1: at, y2: at, class: "band" }));
     svg.append(draw("circle", { cx: x(each.mean), cy: at, r: 4, class: "dot" }));
   });

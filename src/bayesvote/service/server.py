@@ -18,11 +18,11 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bayesvote._checks import InputError
 from bayesvote.service.app import make_app
 from bayesvote.service.folder import Folder
+from bayesvote.service.http import protocol
 from bayesvote.service.learner import Learner, Policy
 from bayesvote.service.service import Service
 from bayesvote.service.types import Limits
@@ -30,7 +30,6 @@ from bayesvote.service.types import Limits
 TOKEN = "BAYESVOTE_TOKEN"  # the environment variable
 _LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SHORTEST_TOKEN = 16
-_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 log = logging.getLogger("bayesvote.serve")
 
@@ -53,7 +52,12 @@ class Options:
     def token(self) -> str | None:
         """Token that clients must give, from the file or the environment; needed beyond this machine."""
         if self.token_file is not None:
-            token = self.token_file.read_text(encoding="utf-8").strip()
+            try:
+                token = self.token_file.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(
+                    "serve", str(self.token_file), "must be a text file with the token", str(error)
+                ) from error
         else:
             token = os.environ.get(TOKEN, "").strip()
         if not token:
@@ -116,7 +120,7 @@ def _listen(options: Options) -> socket.socket:
         listening.close()
         got = f"{options.host}:{options.port} ({error.strerror or error})"
         raise InputError(
-            "serve", "host and port", "must be free to listen on", got, "Choose another --port."
+            "serve", "host and port", "must be free to listen on", got, "Choose another --host or --port."
         ) from error
     return listening
 
@@ -126,7 +130,7 @@ async def _serve(options: Options, learner: Learner, token: str | None, listenin
     app = make_app(service, token, _LOCAL if token is None else None)
     config = uvicorn.Config(
         app,
-        http=_protocol(options.limits.request_seconds),
+        http=protocol(app, options.limits.request_seconds),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -167,42 +171,6 @@ class _Server(uvicorn.Server):
         """Stop; a second signal stops at once."""
         self._service.stopping.set()
         super().handle_exit(sig, frame)
-
-
-def _protocol(seconds: float) -> type[HttpToolsProtocol]:
-    """HTTP of uvicorn, for which a client whose request does not come whole in time is no client."""
-
-    class Protocol(HttpToolsProtocol):
-        _deadline: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._expect()
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._expect()
-
-        def on_message_complete(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-            super().on_message_complete()
-
-        def _expect(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-            self._deadline = self.loop.call_later(seconds, self._give_up)
-
-        def _give_up(self) -> None:
-            self.transport.write(_TOO_SLOW)
-            self.transport.close()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-            super().connection_lost(exc)
-
-    return Protocol
 
 
 class _Lines(logging.Formatter):

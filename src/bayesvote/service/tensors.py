@@ -27,7 +27,18 @@ def numbers(tensor: Tensor, binary: bytes | None) -> Array:
     if binary is not None:
         return np.asarray(_from_bytes(tensor, binary, dtype), dtype=np.float64)
     flat = _flat(tensor, {float, type(None)}, "numbers or null")
-    return np.array(flat, dtype=np.float64)  # null becomes NaN
+    found = np.array(flat, dtype=np.float64)  # null becomes NaN
+    if dtype[1] in "iu":
+        _check_integers(tensor, found, dtype)
+    return found
+
+
+def _check_integers(tensor: Tensor, values: Array, dtype: str) -> None:
+    bounds = np.iinfo(dtype)
+    known = values[~np.isnan(values)]
+    wrong = known[(known != np.floor(known)) | (known < float(bounds.min)) | (known > float(bounds.max))]
+    if len(wrong):
+        raise Refusal(400, f"inputs: {tensor.name!r} must hold numbers of {tensor.datatype}, got {wrong[0]:g}.")
 
 
 def truths(tensor: Tensor, binary: bytes | None) -> list[bool | None]:

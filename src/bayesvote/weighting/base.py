@@ -11,6 +11,7 @@ from bayesvote import _checks
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import Arrays, Part, Rng, S, Versioned, all_finite, require
 from bayesvote.losses import MOST_LOSS, Loss, LossScale, of_labels
+from bayesvote.weighting.agreement import Agreement, ByDraws
 
 HIGHEST_LEVEL = 1 - 1e-9  # of credible intervals: with higher ones, rounding moves the ends
 
@@ -273,6 +274,17 @@ class Posterior(Weighter[S]):
         """Draw ``size`` weight vectors from the posterior."""
         _checks.integer(f"{self.who}.sample", "size", size)
         return self._sample(state, size, np.random.default_rng(rng))
+
+    def draws_agreement(self, n_labels: int) -> bool:  # noqa: ARG002
+        """Whether ``agreement`` about so many labels takes draws, and its time."""
+        return True
+
+    def agreement(self, state: S, size: int, rng: Rng = 0) -> Agreement:
+        """Give, of checked losses G and decisions about them, how probably weights of the posterior decide so, too.
+
+        By ``size`` draws; a posterior that knows the probability itself needs none.
+        """
+        return ByDraws(self.sample(state, size, rng), self.losses_at)
 
     def probability_best(self, state: S, size: int = 10_000, rng: Rng = 0) -> Array:
         """Probability that each member is the best, by ``size`` posterior draws.

@@ -1,13 +1,15 @@
 """The paper's closed-form weights: exponential likelihood, Gamma prior (Algorithm 2)."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
-from bayesvote._parts import require
+from bayesvote._parts import Rng, require
 from bayesvote.losses import Loss, LossScale, kernel
+from bayesvote.weighting.agreement import Agreement, OfGammas
 from bayesvote.weighting.base import Additive, LinearRule, SumState
 
 _NO_SCORES = np.empty((0, 0))
@@ -80,6 +82,14 @@ class GammaRate(LinearRule, Additive):
     def _sample(self, state: SumState, size: int, rng: np.random.Generator) -> Array:
         shape, rate = self._shape_rate(state)
         return rng.gamma(shape, 1 / rate, size=(size, len(shape)))
+
+    def draws_agreement(self, n_labels: int) -> bool:
+        """Of more than two labels only."""
+        return n_labels > 2
+
+    def agreement(self, state: SumState, size: int, rng: Rng = 0) -> Agreement:
+        """To six digits for two labels; for more, by ``size`` draws."""
+        return OfGammas(*self._shape_rate(state), partial(self.sample, state, size, rng))
 
     @property
     def _scale(self) -> float:

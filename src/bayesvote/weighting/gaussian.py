@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from bayesvote import _checks
 from bayesvote._checks import Array
 from bayesvote._gaussian import check_covariances, symmetric
-from bayesvote._parts import S, all_finite, require
+from bayesvote._parts import Rng, S, all_finite, require
+from bayesvote.weighting.agreement import Agreement, OfGaussians
 from bayesvote.weighting.base import Posterior
 
 
@@ -75,6 +76,22 @@ class GaussianPosterior(Posterior[S]):
         for k, factor in enumerate(factors):
             draws[which == k] = means[k] + normal[which == k] @ factor.T
         return draws
+
+
+class MarginPosterior(GaussianPosterior[S]):
+    """One whose decision is the label of the largest weighted margin."""
+
+    @abstractmethod
+    def margins(self, G: Array) -> Array:
+        """Members' margins, like G; NaN where one abstains."""
+
+    def draws_agreement(self, n_labels: int) -> bool:
+        """Of more than two labels only."""
+        return n_labels > 2
+
+    def agreement(self, state: S, size: int, rng: Rng = 0) -> Agreement:
+        """In closed form for two labels; for more, by ``size`` draws of the decision's leads over the others."""
+        return OfGaussians(*self.gaussians(state), self.margins, size, np.random.default_rng(rng))
 
 
 def mixed_by(evidence: Array) -> Array:

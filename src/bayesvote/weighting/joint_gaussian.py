@@ -16,8 +16,8 @@ from bayesvote.losses import LossScale
 from bayesvote.weighting.base import require_memory
 from bayesvote.weighting.gaussian import (
     FilterState,
-    GaussianPosterior,
     Gaussians,
+    MarginPosterior,
     check_filters,
     filters,
     kept,
@@ -57,7 +57,7 @@ class JointSums(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JointGaussian(GaussianPosterior[JointState | FilterState]):
+class JointGaussian(MarginPosterior[JointState | FilterState]):
     r"""Gaussian posterior over all weights together, in closed form.
 
     The ensemble loss is the squared loss of the ensemble's margin,
@@ -466,7 +466,11 @@ class JointGaussian(GaussianPosterior[JointState | FilterState]):
 
     def terms(self, weights: Array, G: Array) -> Array:
         """Members' parts of the ensemble loss, minus half their weighted margins."""
-        return -0.5 * weights * (1 - 2 * G)
+        return -0.5 * weights * self.margins(G)
+
+    def margins(self, G: Array) -> Array:
+        """1 - 2g."""
+        return 1 - 2 * G
 
     def losses_at(self, weights: Array, G: Array) -> Array:
         """(1 - weighted margin)/2: smallest for the label of largest weighted margin."""

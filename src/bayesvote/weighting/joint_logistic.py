@@ -12,8 +12,8 @@ from bayesvote._parts import require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import (
     FilterState,
-    GaussianPosterior,
     Gaussians,
+    MarginPosterior,
     check_filters,
     counted,
     filters,
@@ -27,7 +27,7 @@ _NO_WEIGHTS = np.zeros(0)
 
 
 @dataclass(frozen=True)
-class JointLogistic(GaussianPosterior[FilterState]):
+class JointLogistic(MarginPosterior[FilterState]):
     r"""Gaussian posterior over all weights together under the logistic loss of the ensemble's margin.
 
     The labels have the probabilities :math:`\mathrm{softmax}_y(\tfrac12 \sum_i \lambda_i (1 - 2 g_i(y)))`; for two
@@ -155,7 +155,11 @@ class JointLogistic(GaussianPosterior[FilterState]):
 
     def terms(self, weights: Array, G: Array) -> Array:
         """Members' parts of minus the label's logit, half their weighted margins; a loss above 1 counts as 1."""
-        return np.asarray(-0.5 * weights * (1 - 2 * np.minimum(G, 1.0)))
+        return np.asarray(-0.5 * weights * self.margins(G))
+
+    def margins(self, G: Array) -> Array:
+        """1 - 2g, at least -1."""
+        return np.asarray(1 - 2 * np.minimum(G, 1.0))
 
     def losses_at(self, weights: Array, G: Array) -> Array:
         """Minus the log-probabilities of the labels at given weights."""
