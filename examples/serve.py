@@ -28,20 +28,23 @@ def main() -> None:
     """Serve, predict, label."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "bayesvote", "serve", folder, "--port", "0"]  # any port that is free
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            address = address_of(server)
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             # Its log is read on, or a full pipe would stop it.
-            threading.Thread(target=deque, args=(server.stderr or (), 0), daemon=True).start()
-            stream(address)
-            if WATCHED:
-                print("The page stays until Ctrl-C.")
+            log = threading.Thread(target=deque, args=(server.stderr or (), 0), daemon=True)
+            try:
+                address = address_of(server)
+                log.start()
+                stream(address)
+                if WATCHED:
+                    print("The page stays until Ctrl-C.")
+                    server.wait()
+            except KeyboardInterrupt:
+                pass
+            finally:
+                server.terminate()
                 server.wait()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            server.terminate()
-            server.wait()
+                if log.ident:
+                    log.join()
 
 
 def address_of(server: "subprocess.Popen[str]") -> str:

@@ -189,8 +189,9 @@ def test_max_features() -> None:
     perceptrons, naive_bayes, _ = model.model_.bank.banks
     assert perceptrons.bank.state.features.shape == naive_bayes.state.features.shape == (2, 2)
     model = BayesianEnsembleClassifier(max_features=2, random_state=0).fit(X, y)  # of the committees' members, too
-    _, passive, alone, committee, _ = model.model_.bank.banks
-    assert [bank.bank.state.features.shape for bank in (passive, committee)] == [(3, 2), (40, 2)]
+    behind_scales, alone, committee, _ = model.model_.bank.banks
+    passive = behind_scales.bank.banks[1]
+    assert [bank.state.features.shape for bank in (passive, committee.bank)] == [(3, 2), (38, 2)]
     assert alone.state.features.shape == (1, 2)
 
 

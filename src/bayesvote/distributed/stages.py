@@ -20,8 +20,7 @@ from bayesvote.distributed.contents import WHO, Table
 from bayesvote.distributed.inputs import Shard
 from bayesvote.distributed.members import shard_members
 from bayesvote.ensemble import Ensemble
-from bayesvote.estimators._calibration import Calibration
-from bayesvote.estimators._class_weight import weighted
+from bayesvote.estimators import Calibration, weighted
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, Frozen, Union
 from bayesvote.model import decided

@@ -3,6 +3,8 @@
 from typing import Any
 
 from bayesvote.boosting import BOOSTERS
+from bayesvote.estimators._calibration import Calibration
+from bayesvote.estimators._class_weight import weighted
 from bayesvote.estimators.base import OnlineClassifier
 from bayesvote.estimators.bayesian import BayesianEnsembleClassifier
 from bayesvote.estimators.boosters import OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier
@@ -26,9 +28,11 @@ def around(model: Model[Any]) -> OnlineClassifier[Any]:
 __all__ = [
     "CLASSIFIERS",
     "BayesianEnsembleClassifier",
+    "Calibration",
     "OGBoostClassifier",
     "OSBoostClassifier",
     "OnlineClassifier",
     "OzaBoostClassifier",
     "around",
+    "weighted",
 ]

@@ -356,18 +356,18 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
         """Sums as if every member had been asked about every row, not counted as undecided where it was not.
 
         Means of margins and of their products are taken over the rows that they are known of. With few rows, such
-        products need not be those of any margins; then only a part of the correction is made.
+        products need not be those of any margins; then what cannot be is left out, and the squares stay as they are.
         """
         whole = np.concatenate(([1.0], 1 / np.diag(heard), (1 / heard).ravel()))
-        total = self._sums(sums)
-        for part in (1.0, 0.75, 0.5, 0.25):
-            corrected = total * (1 + part * (whole - 1))
-            with np.errstate(all="ignore"):
-                found = self._refreshed(corrected)
-            if all(np.all(np.isfinite(array)) for array in found):
-                total = corrected
-                break
-        return JointSums(np.stack((*total, np.zeros_like(total[0]))), np.array(0, dtype=np.int64))
+        total = self._sums(sums) * whole
+        m, rest = len(heard), np.zeros_like(total[0])
+        products = total.sum(axis=0)[1 + m :].reshape(m, m)  # of which the lower triangle counts
+        values, vectors = np.linalg.eigh(products)
+        if values[0] < -1e-12 * values[-1]:  # by more than rounding
+            possible = (vectors * np.maximum(values, 0.0)) @ vectors.T
+            known = np.sqrt(np.diag(products) / np.maximum(np.diag(possible), 1e-300))  # the squares stay as they are
+            total[0, 1 + m :], total[1, 1 + m :] = np.tril(possible * known * known[:, None]).ravel(), 0.0
+        return JointSums(np.stack((*total, rest)), np.array(0, dtype=np.int64))
 
     def spoken_for(self, state: JointState | FilterState, losses: Array, silent: NDArray[np.bool_]) -> Array:
         """Losses of margins made larger by the share of the mean margin that the silent members would have brought."""
