@@ -12,12 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote import BayesianEnsembleClassifier, Ensemble, JointGaussian, PerceptronBank, mixed
+from bayesvote import BayesianEnsembleClassifier, Ensemble, JointGaussian, PerceptronBank, adaptive, mixed
 from bayesvote._checks import Array, Labels
 from bayesvote.adapters import river
+from bayesvote.members import scaled
+from bayesvote.weighting import drifting
 
-ROWS, WARM = 3_000, 1_500
+ROWS, WARM, MANY = 3_000, 1_500, 20_000
 PAPER: dict[str, Any] = {"members": "perceptron", "weighter": "gamma_rate"}
+
+
+def worst(X: Array, y: Labels) -> None:
+    """The slowest of many rows that the default predicts and learns one by one, and how many took over 2 ms."""
+    model = BayesianEnsembleClassifier(random_state=0).partial_fit(X[:1], y[:1], classes=[0, 1]).model_
+    seconds = []
+    for t in range(1, len(y)):
+        start = time.perf_counter()
+        model.decide_then_learn(X[t : t + 1], y[t : t + 1])
+        seconds.append(time.perf_counter() - start)
+    late, slowest = sum(one > 0.002 for one in seconds), max(seconds) * 1e3
+    middle = statistics.median(seconds) * 1e6
+    print(f"Ensemble, default, {len(y):,} rows: median {middle:.1f} us, worst {slowest:.1f} ms, {late} rows over 2 ms")
 
 
 def median(call: Callable[[int], object]) -> float:
@@ -38,6 +53,7 @@ def main() -> None:
     ensembles = {
         "Ensemble, Perceptrons with (11)": Ensemble(PerceptronBank()),
         "Ensemble, mixed members with JointGaussian": Ensemble(mixed(), JointGaussian()),
+        "Ensemble, default": Ensemble(scaled(adaptive()), drifting(), "wide_ramp"),
     }
     for name, ensemble in ensembles.items():
         ensemble.start(20, rng=0).decide_then_learn(X[:WARM], y[:WARM])
@@ -58,6 +74,8 @@ def main() -> None:
     for name, classifier in classifiers.items():
         classifier.partial_fit(X[:WARM], y[:WARM], classes=[0, 1])
         print(f"{'partial_fit, ' + name:<45} {median(partial(one_row, classifier.partial_fit, X, y)):6.1f} us")
+    many = rng.normal(size=(MANY, 20))
+    worst(many, (many[:, 0] + rng.normal(size=MANY) > 0).astype(np.intp))
 
 
 def one_row(call: Callable[..., object], X: Array, y: Labels, t: int) -> None:
