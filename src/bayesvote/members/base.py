@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, final
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote._checks import Array, Labels
@@ -80,6 +81,16 @@ class Bank(Stateful[S]):
     def kept_rows(self) -> Array | None:
         """Rows (n, d) of the stream that the bank keeps for its own ends, the latest last; None if it keeps none."""
         return None
+
+    def empty_scores(self, n: int) -> Array:
+        """Room for the scores of n rows, (n, m) or (n, m K), for a kernel to fill."""
+        n_classes = started(self.who, self.shape).n_classes
+        return np.empty((n, self.n_members * (1 if n_classes == 2 else n_classes)))
+
+    def shaped(self, out: Array) -> Array:
+        """What a kernel has filled, (n, m) or (n, m, K)."""
+        n_classes = started(self.who, self.shape).n_classes
+        return out if n_classes == 2 else out.reshape(len(out), self.n_members, n_classes)
 
     @final
     def scores(self, X: RowsLike) -> Array:

@@ -113,9 +113,9 @@ class NeighbourBank(Bank[NeighbourState]):
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
-        state, out = started(self.who, self.state), self._empty(rows.n)
+        state, out = started(self.who, self.state), self.empty_scores(rows.n)
         self._score(rows, np.full(rows.n, state.seen[0]), 0, rows.n, out)
-        return self._shaped(out)
+        return self.shaped(out)
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t.
@@ -124,14 +124,14 @@ class NeighbourBank(Bank[NeighbourState]):
         """
         from bayesvote.members._neighbour_kernels import keep
 
-        state, out = started(self.who, self.state), self._empty(rows.n)
+        state, out = started(self.who, self.state), self.empty_scores(rows.n)
         y, w = np.ascontiguousarray(y), np.ascontiguousarray(w)
         before = np.empty(rows.n, dtype=np.int64)
         for top in range(0, rows.n, BLOCK):
             end = min(top + BLOCK, rows.n)
             keep(rows, y, w, top, end, state.features, state.columns, state.weights, state.seen, before)
             self._score(rows, before, top, end, out)
-        return self._shaped(out)
+        return self.shaped(out)
 
     def wider(self, n_features: int, rng: np.random.Generator) -> NeighbourState:
         """Compare new features, too, as many as there is room for."""
@@ -176,11 +176,3 @@ class NeighbourBank(Bank[NeighbourState]):
             score(rows, before, first + start, first + end, *kept, self._longs, self.neighbours, out)
 
         parallel_for(some, last - first, worth=(last - first) * state.columns.size > _WORTH_SHARING)
-
-    def _empty(self, n: int) -> Array:
-        n_classes = started(self.who, self.shape).n_classes
-        return np.empty((n, self.n_members * (1 if n_classes == 2 else n_classes)))
-
-    def _shaped(self, out: Array) -> Array:
-        n_classes = started(self.who, self.shape).n_classes
-        return out if n_classes == 2 else out.reshape(len(out), self.n_members, n_classes)

@@ -156,16 +156,16 @@ class TreeBank(Bank[TreeState]):
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
-        forest, out = started(self.who, self._forest), self._empty(rows.n)
+        forest, out = started(self.who, self._forest), self.empty_scores(rows.n)
         with forest.lock:
             parallel_for(
                 lambda first, last: forest.score(rows, first, last, out), rows.n, worth=rows.n >= _WORTH_SHARING
             )
-        return self._shaped(out)
+        return self.shaped(out)
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t."""
-        forest, out = started(self.who, self._forest), self._empty(rows.n)
+        forest, out = started(self.who, self._forest), self.empty_scores(rows.n)
         for top in range(0, rows.n, BLOCK):
             end = min(top + BLOCK, rows.n)
             # Whoever wants scores meanwhile waits for a block, not for all rows.
@@ -176,7 +176,7 @@ class TreeBank(Bank[TreeState]):
                 parallel_for(trees, self.total_trees, worth=end - top >= _WORTH_SHARING)
                 if self.refined:
                     forest.refine(top, out)
-        return self._shaped(out)
+        return self.shaped(out)
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
         """Share out scores over the features asked on a row's way down; the start is what the roots say."""
@@ -241,14 +241,6 @@ class TreeBank(Bank[TreeState]):
             capacity=-(-(self.rows_kept + slack + BLOCK) // BLOCK) * BLOCK,
             longest_growth=slack // 2,
         )
-
-    def _empty(self, n: int) -> Array:
-        n_classes = started(self.who, self.shape).n_classes
-        return np.empty((n, self.n_members * (1 if n_classes == 2 else n_classes)))
-
-    def _shaped(self, out: Array) -> Array:
-        n_classes = started(self.who, self.shape).n_classes
-        return out if n_classes == 2 else out.reshape(len(out), self.n_members, n_classes)
 
 
 def _growths(phase: float, last: int) -> Longs:
