@@ -141,13 +141,13 @@ async def _serve(options: Options, learner: Learner, token: str | None, listenin
         timeout_keep_alive=75,
         timeout_graceful_shutdown=max(1, round(options.shutdown_seconds)),
     )
-    server = _Server(config, service)
+    server = _Server(config, service, options.shutdown_seconds)
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     names = ", ".join(learner.models) or "none yet"
     log.info("serving", extra={"address": address, "folder": str(options.folder), "models": names})
     await server.serve([listening])
-    in_time = await asyncio.to_thread(learner.stop, options.shutdown_seconds)
+    in_time = await asyncio.to_thread(learner.stop, server.seconds_left())
     log.info("stopped" if in_time else "stopped before the last snapshot; the journal has everything")
     return 0
 
@@ -155,9 +155,14 @@ async def _serve(options: Options, learner: Learner, token: str | None, listenin
 class _Server(uvicorn.Server):
     """Tells the pages that watch when the end has come, or they would hold it up."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, seconds: float) -> None:
         super().__init__(config)
-        self._service = service
+        self._service, self._seconds = service, seconds
+        self._end: float | None = None
+
+    def seconds_left(self) -> float:
+        """How long the rest may take: what the requests under way have left of the time since the first signal."""
+        return self._seconds if self._end is None else max(self._end - time.monotonic(), 0.1)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -170,6 +175,8 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop; a second signal stops at once."""
         self._service.stopping.set()
+        if self._end is None:
+            self._end = time.monotonic() + self._seconds
         super().handle_exit(sig, frame)
 
 
