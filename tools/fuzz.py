@@ -113,6 +113,14 @@ def learned(make: Callable[[], Any], n: int, n_classes: int = 2) -> Any:
     return model
 
 
+def full() -> Any:
+    """Neighbours whose slots are all taken, so that the next row takes the place of another."""
+    model = Ensemble(NeighbourBank((8, 30)), GammaRate()).start(D, 2, rng=0)
+    for _ in range(6):
+        model.decide_then_learn(X, Y % 2)
+    return model
+
+
 def classifiers(n: int) -> list[Any]:
     made: list[Any] = [
         BayesianEnsembleClassifier(n_members=6, calibrated=True, random_state=0),
@@ -173,7 +181,9 @@ def spoilt_numbers(data: bytes, rng: Rng) -> bytes:
         elif way == 3 and array.dtype.kind == "f":
             flat[at] = rng.choice([np.nan, np.inf, 0.0, -0.0, 5e-324, 1.7e308])
         elif way == 4 and array.dtype.kind in "iu":
-            flat[at] = np.array(rng.integers(-3, 2**31)).astype(array.dtype)
+            most = np.iinfo(array.dtype).max
+            given = rng.integers(-3, 2**31) if rng.random() < 0.5 else most - int(rng.integers(9))
+            flat[at] = np.array(given).astype(array.dtype)
         elif way == 5:
             rng.shuffle(flat)
         else:
@@ -186,6 +196,7 @@ class Files:
 
     def __init__(self) -> None:
         models = [learned(make, n) for make in MODELS for n in (0, 9, 60)] + classifiers(30) + tables(30)
+        models.append(full())
         models += [learned(make, 60, 3) for make in MODELS]
         self.files = [dumps(model) for model in models]
 

@@ -31,6 +31,9 @@ def tied(losses: Array) -> NDArray[np.bool_]:
     return np.asarray(least[:, 0] == least[:, 1])
 
 
+_MOST = 1e30  # of information: a row adds at most its weight times the square of a logarithm
+
+
 class Calibration(NamedTuple):
     r"""Platt scaling learned online: :math:`\mathrm{softmax}(a \log p_k + b [k = \text{decision}])`.
 
@@ -68,7 +71,7 @@ class Calibration(NamedTuple):
 
     def check(self) -> None:
         """Refuse what no stream leads to."""
-        all_finite(self)
+        all_finite(self, most=_MOST)
         require(not np.any(self.mean < 0), "the calibration's mean must be at least 0")
         whole = np.triu(self.information) + np.triu(self.information, 1).T
         require(np.linalg.eigvalsh(whole)[0] > -1e-9 * (1 + np.abs(whole).max()), "information must be definite")

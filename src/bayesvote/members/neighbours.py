@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer
+from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer
 from bayesvote._input import Rows, started
 from bayesvote._parts import all_finite, require, within
 from bayesvote._threads import parallel_for
@@ -17,6 +17,7 @@ from bayesvote.members.subsets import agree, random_subsets
 BLOCK = 256  # rows are kept in blocks of so many; a slot more each, so that none is lost that one of them looks at
 _FARTHEST = 1e15  # of a value, as the kernels have it
 _MOST_ROWS = 2**24
+_MOST_SEEN = 2**53  # rows: kernels count on from there, and no stream is so long
 _WORTH_SHARING = 400_000  # differences; with fewer, a second thread costs more than it saves
 
 
@@ -155,10 +156,10 @@ class NeighbourBank(Bank[NeighbourState]):
         all_finite(state)
         require(agree(state.features[None], state.mask, 1), "features and mask must agree")
         require(within(state.columns, -_FARTHEST * 1.001, _FARTHEST * 1.001), "columns must be of values")
-        require(state.seen[0] >= 0, "seen must be at least 0")
+        require(0 <= state.seen[0] <= _MOST_SEEN, f"seen must be from 0 to {_MOST_SEEN}")
         used = np.arange(self._slots) < state.seen[0]
         require(not np.any(state.columns[:, ~used]), "columns must be 0 where no row is")
-        require(bool(np.all(state.weights >= 0)), "weights must be at least 0")
+        require(within(state.weights, 0, MOST_WEIGHT), f"weights must be from 0 to {MOST_WEIGHT:g}")
         labels = np.count_nonzero(state.weights, axis=0)
         require(np.array_equal(labels, used), "weights must be above 0 for the one label of each row, and only there")
 

@@ -530,6 +530,9 @@ cdef class Forest:
             raise ValueError("growths must be under way, not complete")
         return 0
 
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.bytes()
+
     def bytes(self):
         """How much memory is in use, roughly: rows, nodes, candidates, refined members."""
         cdef Py_ssize_t k = self.n_classes
