@@ -12,9 +12,9 @@ def symmetric(lower: Array) -> Array:
 
 
 def check_definite(covariances: Array) -> Array:
-    """Refuse matrices (k, m, m) with negative directions, but for rounding; return their eigenvalues, ascending."""
+    """Refuse matrices (k, m, m) that are not positive definite; return their eigenvalues, ascending."""
     eigenvalues = np.linalg.eigvalsh(symmetric(covariances))
-    definite = (eigenvalues[:, -1] > 0) & (eigenvalues[:, 0] >= -1e-9 * eigenvalues[:, -1])
+    definite = eigenvalues[:, 0] > 0
     require(bool(np.all(definite)), "covariances must be positive definite")
     return np.asarray(eigenvalues)
 
