@@ -228,5 +228,6 @@ def test_a_loss_of_ones_own_is_not_trusted() -> None:
 def test_a_row_on_which_nobody_votes_is_not_certain() -> None:
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
     model = Ensemble(PerceptronBank(5), GammaRate()).start(3, rng=0)
+    assert model.certainty(X[:2]).tolist() == [0.5, 0.5]  # nothing is learned yet, and no label preferred
     model.decide_then_learn(X, y)
     assert model.certainty(np.full((1, 3), np.nan)).tolist() == [0.5]

@@ -156,7 +156,8 @@ class Ensemble(Model[Any]):
         out = []
         for G in self._label_losses(self.checked(X)):
             found = agreement(G, decided(rule(G)))
-            found[np.isnan(G).all(axis=(1, 2))] = 1 / G.shape[1]  # nobody votes: each label is as likely
+            # Where nobody votes, or all who do prefer no label, each is as likely.
+            found[((G[:, :1] == G) | np.isnan(G)).all(axis=(1, 2))] = 1 / G.shape[1]
             out.append(found)
         return np.concatenate(out)
 

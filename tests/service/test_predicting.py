@@ -58,6 +58,12 @@ def test_answers_are_those_of_the_classifier(api: Api) -> None:
     assert "id" not in usual
 
 
+def test_a_model_that_has_learned_nothing_is_not_certain(api: Api) -> None:
+    found = api.post("infer", rows=objects(rows_of(2)[0]))
+    assert output(found, "certainty").tolist() == [0.5, 0.5]
+    np.testing.assert_allclose(output(found, "probability"), 0.5)
+
+
 def test_tensors_may_be_nested_or_bytes_and_null_is_missing(api: Api) -> None:
     X, y = rows_of(100)
     api.post("learn", rows=objects(X), labels=said(y))
