@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bayesvote import BayesianEnsembleClassifier, save
 from service_client import Forked, free_port, stream, tensor
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -83,6 +84,25 @@ def test_the_page(server: Forked, browser: Any) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert said == []
     context.close()
+
+
+def test_rows_learned_before_are_told(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("before") / "folder"
+    folder.mkdir()
+    X, y = stream(300, 4)
+    save(BayesianEnsembleClassifier("perceptron", n_members=5, random_state=0).fit(X, y), folder / "old.safetensors")
+    server = Forked(folder, free_port())
+    server.wait()
+    server.json("POST", "/v2/models/old/learn", {"inputs": [tensor(X[:50])], "labels": y[:50].tolist()})
+    page = browser.new_page()
+    page.goto(f"http://127.0.0.1:{server.port}/")
+    page.wait_for_selector("text=rows learned before it was served", timeout=60_000)
+    figures = page.inner_text("#figures")
+    assert "rows learned\n50" in figures
+    assert "rows learned before it was served\n300" in figures
+    assert "of 350 rows count" in page.inner_text("#past")
+    server.kill()
+    page.close()
 
 
 def test_the_page_says_when_the_service_is_gone(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> None:

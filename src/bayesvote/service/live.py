@@ -90,8 +90,10 @@ def _weights(served: Served) -> dict[str, Any]:
     """The heaviest members, with their bands and how probably each is the best."""
     model = served.estimator.model_
     weighter = getattr(model, "weighter", None)
+    with served.turn():
+        before = max(0, (model.about()["rows_learned"] or 0) - served.rows)  # learned elsewhere, where that is known
     if weighter is None:
-        return {"about": type(model).__name__, "members": [], "effective": None}
+        return {"about": type(model).__name__, "members": [], "effective": None, "before": before}
     is_posterior = isinstance(weighter, weighting.Posterior)
     with served.turn():
         state, names = model.state, model.bank.member_names()
@@ -108,6 +110,7 @@ def _weights(served: Served) -> dict[str, Any]:
             member |= {"lower": _first(lower, place), "upper": _first(upper, place), "best": float(best[place])}
         shown.append(member)
     found: dict[str, Any] = {"about": str(weighter), "members": shown, "effective": None, "total": len(mean)}
+    found["before"] = before
     if is_posterior:
         place = int(np.argmax(best))
         found |= {"effective": effective, "best": {"member": place, "kind": str(names[place]), "p": float(best[place])}}

@@ -34,6 +34,7 @@ function figures(m) {
     [`error of the last ${count(Math.min(m.window, m.rows))} rows`, percent(m.windowed)],
     ["error of all rows", percent(m.error)],
     ["rows learned", count(m.rows)],
+    ...(m.before ? [["rows learned before it was served", count(m.before)]] : []),
     ["rows per second", m.rate < 10 ? m.rate.toFixed(1) : count(m.rate)],
     ["labels pending", count(m.pending)],
     ["pending rows dropped", count(m.dropped)],
@@ -107,10 +108,11 @@ function weights(m) {
   $("weights").hidden = !shown.length;
   if (!shown.length) return;
   $("best").textContent = m.best ? `${named(m.best)} is the best with probability ${m.best.p.toFixed(2)}.` : "These weights have no posterior, and so no bands.";
+  const learned = m.rows + (m.before || 0);
   const counts = m.effective !== null && m.effective !== undefined;
-  $("past").textContent = counts ? `Of the past, ${count(m.effective)} of ${count(m.rows)} rows count.` : "";
+  $("past").textContent = counts ? `Of the past, ${count(m.effective)} of ${count(learned)} rows count.` : "";
   $("share").hidden = !counts;
-  $("share").value = counts ? Math.min(1, m.effective / Math.max(1, m.rows)) : 0;
+  $("share").value = counts ? Math.min(1, m.effective / Math.max(1, learned)) : 0;
   $("shown").textContent = `The ${shown.length} heaviest of ${count(m.total)} members, with 95% credible bands. ${m.about}`;
   bands(shown);
   put($("members"), ...shown.map((each) => {
