@@ -134,9 +134,11 @@ audit: .venv/ready  ## known vulnerabilities of the locked versions; asks an onl
 	$(BIN)/pip-audit --requirement requirements.lock --no-deps --disable-pip
 
 test-lowest: .venv/ready  ## the tests with the lowest versions of the dependencies that pyproject.toml allows
+	$(BIN)/python -m pip install --quiet 'uv>=0.5'
 	$(BIN)/python tools/try_versions.py lowest $(ARGS)
 
 test-newest: .venv/ready  ## the tests with the newest versions, by another Python: PYTHON=python3.13
+	$(BIN)/python -m pip install --quiet 'uv>=0.5'
 	$(BIN)/python tools/try_versions.py newest --python $(PYTHON) $(ARGS)
 
 wheel: .venv/ready  ## sdist and wheel, in dist

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Run the tests with the lowest or the newest allowed versions of the dependencies, in an environment of its own.
 
-``python tools/try_versions.py lowest|newest [--python python3.13] [pytest arguments]``. The lowest are the bounds of
-the core dependencies in pyproject.toml; what only tests need is as new as it can be beside them.
+``python tools/try_versions.py lowest|newest [--python python3.13] [pytest arguments]``. Lowest means the bounds that
+pyproject.toml states for the core and all extras but those that need Java or a compiler, as far as they go together;
+what only tests need is as new as it can be beside them. uv chooses the versions.
 """
 
 import argparse
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+NOT_FOR_TESTS = ("fastapi", "import-linter", "mypy", "ruff", "scipy-stubs")
 
 
 def main() -> None:
@@ -22,17 +25,20 @@ def main() -> None:
     folder = ROOT / "build" / f"{given.versions}-{Path(given.python).name}"
     python = str(folder / "bin" / "python")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    core: list[str] = project["project"]["dependencies"]
-    if given.versions == "lowest":
-        core = [one.replace(">=", "==") + ".*" for one in core]
-    more = ["hypothesis>=6.130", "mpmath>=1.3", "pytest>=8.3", "pytest-xdist>=3.6", "safetensors>=0.5", "pandas>=2.2"]
+    extras = project["project"]["optional-dependencies"]
+    asked = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    asked += [one for name, ones in extras.items() if name not in ("capymoa", "peers") for one in ones]
+    tools = [one for one in project["dependency-groups"]["dev"] if not one.startswith(NOT_FOR_TESTS)]
+    asked, tools = ([one for one in ones if not one.startswith("bayesvote[")] for ones in (asked, tools))
     subprocess.run([given.python, "-m", "venv", "--clear", str(folder)], check=True)
-    pip = [python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
-    subprocess.run([*pip, *core, *more, *project["project"]["optional-dependencies"]["cli"]], check=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", str(ROOT)], check=True)
-    subprocess.run([python, "-m", "pip", "list"], check=True)
-    chosen = tests or ["tests/members", "tests/weighting", "tests/boosting", "tests/estimators", "tests/persistence"]
-    subprocess.run([python, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-q", *chosen], cwd=ROOT, check=True)
+    install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
+    lowest = ["--resolution", "lowest-direct"] if given.versions == "lowest" else []
+    subprocess.run([*install, *lowest, *asked], check=True)
+    subprocess.run([*install, *tools], check=True)
+    subprocess.run([*install, "--no-deps", "--no-build-isolation", str(ROOT)], check=True)
+    subprocess.run([*install[:4], "list", "--python", python], check=True)
+    chosen = tests or ["--numprocesses=auto", "--dist=loadfile", "tests", "README.md", "docs"]
+    subprocess.run([python, "-m", "pytest", "-p", "no:cacheprovider", *chosen], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":
