@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from service_client import PAPER, Connection, Server, free_port, stream, tensor
+from service_client import PAPER, Connection, Server, free_port, run, stream, tensor
 
 CONNECTIONS, BATCH = 32, 256
 Pair = Callable[[Connection, int], Awaitable[tuple[float, float]]]
@@ -154,18 +154,18 @@ def main() -> None:
         "Perceptrons with (11), durable, with certainty": (PAPER, [*brief, "certainty"]),
         "default model, durable, with certainty": ({}, [*brief, "certainty"]),
     }
-    peers = {"river, one logistic regression": "one", "river, bag of 100 Perceptrons": "hundred"}
+    peers = {"river, bag of 100 Perceptrons": "hundred", "river, one logistic regression": "one"}
     found: dict[str, list[dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(dir=given.folder) as place:
         for number in range(given.rounds):  # in turn, as the machine may be busier at one time than at another
+            for name, kind in peers.items():
+                found.setdefault(name, []).append(run(peer(kind, given.seconds, core)))
             for name, (options, outputs) in trials.items():
                 folder = Path(place) / f"{number} {name.replace('/', ' ')}"
-                pairs, many = asyncio.run(service(folder, options, outputs, given.seconds, core))
+                pairs, many = run(service(folder, options, outputs, given.seconds, core))
                 found.setdefault(name, []).append(pairs)
                 if outputs is brief:
                     found.setdefault(f"{name}, learn in batches of {BATCH}", []).append(many)
-            for name, kind in peers.items():
-                found.setdefault(name, []).append(asyncio.run(peer(kind, given.seconds, core)))
     rows = {
         name: {key: float(np.median([each[key] for each in all_rounds])) for key in all_rounds[0]}
         for name, all_rounds in found.items()

@@ -156,6 +156,44 @@ def test_requests_sent_at_once_are_answered_in_order(raw: Raw) -> None:
     assert b"connection: close" in answers[48]
 
 
+def test_what_follows_the_last_answer_is_not_done(raw: Raw, api: Api) -> None:
+    """The client was told that the connection ends there: it cannot know whether the rest was done."""
+    learn = post("/v2/models/m/learn", infer(labels=["no", "no"]))
+    many = {"inputs": [{"name": "X", "shape": [10**6, 3], "datatype": "FP64", "data": []}]}
+    for first in (
+        post("/v2/models/m/infer", json.dumps(many).encode()),
+        post("/v2/models/m/infer", infer(), "Connection: close"),
+        post("/v2/models/m/infer", b"{", version="1.0"),
+        post("/v2/models/m/infer", b" " * 8_000_001),
+    ):
+        assert raw.ask(first, learn).count(b"HTTP/1.1 ") == 1
+    assert api.learner.models["m"].rows == 0
+
+
+def test_a_body_that_comes_in_parts(raw: Raw, api: Api) -> None:
+    body = infer(labels=["no", "no"])
+    whole = post("/v2/models/m/learn", body, "Connection: close")
+    head = b"POST /v2/models/m/learn HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    head += b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    parts = [body[:9], body[9:]]
+    chunked = head + b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (*parts, b""))
+    for sent in (whole, chunked):
+        with socket.create_connection(("127.0.0.1", raw.port), timeout=30) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for k in range(0, len(sent), 40):
+                connection.sendall(sent[k : k + 40])
+            assert b'"learned":2' in connection.recv(65536)
+    assert (raw.usual, api.learner.models["m"].rows) == (0, 4)
+
+
+def test_chunks_without_end_are_refused_when_they_are_too_many(raw: Raw) -> None:
+    with socket.create_connection(("127.0.0.1", raw.port), timeout=30) as connection:
+        connection.sendall(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(9):
+            connection.sendall(b"f4240\r\n" + b" " * 1_000_000 + b"\r\n")
+        assert b"at most 8,000,000 bytes, got more" in connection.recv(65536)
+
+
 def test_a_client_that_asks_first_whether_to_go_on(raw: Raw) -> None:
     head = post("/v2/models/m/infer", b"", "Expect: 100-continue", "Connection: close")
     body = infer()

@@ -261,6 +261,14 @@ def test_models_that_are_refused(serve: Callable[..., Api], change: dict[str, An
     assert api.request("PUT", "/v2/models/.hidden", {"columns": 3, "classes": [0, 1]}).status_code == 400
 
 
+def test_a_key_that_comes_twice_makes_no_model(serve: Callable[..., Api]) -> None:
+    api = serve()
+    body = b'{"columns": {"a": "number", "b": "number", "a": "category"}, "classes": [0, 1]}'
+    answer = api.request("PUT", "/v2/models/m", content=body)
+    assert (answer.status_code, api.learner.models) == (400, {})
+    assert "each key once, got 'a' twice" in answer.text
+
+
 def test_who_comes_back_at_once_shares_the_next_commit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of clients that ask again as soon as they are answered, all but the first commits hold nearly all."""
     clients, each = 8, 30

@@ -1,25 +1,25 @@
 """The routes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import Receive, Scope
 
 from bayesvote.service import pages
 from bayesvote.service.columns import Answers
 from bayesvote.service.group import Ask, Reveal, Teach
-from bayesvote.service.guard import MODELS, Guard, Headers, Lean, not_found
+from bayesvote.service.guard import MODELS, Answer, Begun, Guard, Hot, Later, Lean, not_found, resolved
 from bayesvote.service.models import Served
-from bayesvote.service.protocol import BINARY_HEADER, answered, check_ids, decoded, given, labels, parted, wanted
+from bayesvote.service.protocol import answered, check_ids, check_keys, decoded, given, labels, parted, wanted
 from bayesvote.service.service import Service
 from bayesvote.service.types import (
     InferRequest,
     LabelRequest,
+    LearnAnswer,
     LearnRequest,
     Live,
     ModelRequest,
@@ -29,8 +29,6 @@ from bayesvote.service.types import (
     Refusal,
     ServerFacts,
 )
-
-Answer = tuple[bytes, int | None]  # a body, and the length of its JSON if the bytes of tensors follow
 
 _encode = msgspec.json.Encoder().encode
 _SMALL = 200_000  # bytes of a body that the event loop can decode without others noticing
@@ -42,87 +40,74 @@ def made(kind: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(kind), status, media_type="application/json")
 
 
-class Hot(NamedTuple):
-    """A request that may come thousands of times per second, read whole."""
-
-    scope: Scope
-    body: bytes
-
-    def header(self, name: str) -> str | None:
-        """Value of a header."""
-        wanted = name.encode()
-        return next((value.decode("latin-1") for key, value in self.scope["headers"] if key == wanted), None)
-
-
-class Work(Lean):
-    """A lean route that reads a body and answers with JSON, or with JSON and the bytes of tensors."""
-
-    def __init__(self, service: Service, path: str, work: Callable[[Hot], Awaitable[Answer]]) -> None:
-        self._service, self.path, self._work = service, path, work
-
-    async def answer(self, scope: Scope, receive: Receive) -> tuple[Headers, bytes]:
-        """Headers and body of the answer."""
-        body, length = await self._work(Hot(scope, await self._service.body(scope, receive)))
-        kind = b"application/json" if length is None else b"application/octet-stream"
-        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-        if length is not None:
-            headers.append((BINARY_HEADER.encode(), b"%d" % length))
-        return headers, body
-
-
 class Routes:
     """The routes of a service."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.learner = service, service.learner
 
-    async def infer(self, request: Hot) -> Answer:
+    # Bodies are read here, or in another thread if that takes long.
+
+    def infer(self, request: Hot) -> Begun:
         """Predict; rows with ids are kept until their labels come."""
-        served = self.service.model(request.scope)
-        head, rest = parted(request.body, request.header(BINARY_HEADER))
+        return self._read(self._infer, request)
 
-        def parse() -> Any:
-            asked = decoded(InferRequest, head)
-            return asked, wanted(served, asked), given(served, asked, rest, self.service.limits)
-
-        asked, outputs, (rows, ids) = await _aside(parse, request.body)
-        names = {each.name for each in outputs}
-        more = {name: name in names for name in ("certainty", "contributions")}
-        aside = more["contributions"] or (more["certainty"] and not served.soon_certain)
-        answers = None
-        if not ids or aside:  # others are predicted together, by the learning thread
-            answers = await _predicted(served, rows, more, aside)
-        if ids:
-            future = asyncio.get_running_loop().create_future()
-            answers = await self.learner.do(Ask(served, ids, future, rows, more["certainty"], answers))
-        assert answers is not None
-        return answered(served, asked, outputs, answers)
-
-    async def learn(self, request: Hot) -> Answer:
+    def learn(self, request: Hot) -> Begun:
         """Learn rows with their labels."""
-        served = self.service.model(request.scope)
-        head, rest = parted(request.body, request.header(BINARY_HEADER))
+        return self._read(self._learn, request)
 
-        def parse() -> Any:
-            asked = decoded(LearnRequest, head)
-            rows, ids = given(served, asked, rest, self.service.limits)
-            return rows, ids, labels(served, asked, len(rows))
+    def _read(self, read: Callable[[Served, Hot], Begun], request: Hot) -> Begun:
+        served = self.service.model(request.names)
+        return read(served, request) if len(request.body) <= _SMALL else self._aside(read, served, request)
 
-        rows, ids, codes = await _aside(parse, request.body)
-        future = asyncio.get_running_loop().create_future()
-        return _encode(await self.learner.do(Teach(served, ids, future, rows, codes))), None
+    async def _aside(self, read: Callable[[Served, Hot], Begun], served: Served, request: Hot) -> Answer:
+        return await resolved(await asyncio.to_thread(read, served, request), self.learner)
 
-    async def label(self, request: Hot) -> Answer:
+    def _infer(self, served: Served, request: Hot) -> Begun:
+        head, rest = parted(request)
+        asked = decoded(InferRequest, head)
+        outputs = wanted(served, asked)
+        rows, ids = given(served, asked, rest, self.service.limits)
+        names = {each.name for each in outputs}
+        certainty, contributions = "certainty" in names, "contributions" in names
+        slow = contributions or (certainty and not served.soon_certain)
+
+        def finish(answers: Answers) -> Answer:
+            return answered(served, asked, outputs, answers)
+
+        def predict() -> Answers:
+            with served.turn():
+                return served.predict(rows, certainty=certainty, contributions=contributions)
+
+        async def predict_aside() -> Answer:
+            answers = await asyncio.to_thread(predict)
+            if ids:
+                answers = await self.learner.do(Ask(served, ids, rows, certainty, answers))
+            return finish(answers)
+
+        if ids and not slow:  # predicted together with others, by the learning thread
+            return Later(Ask(served, ids, rows, certainty), finish)
+        if not slow and len(rows) <= _SMALL_ROWS:
+            with served.turn(wait=False) as mine:
+                if mine:
+                    return finish(served.predict(rows, certainty=certainty))
+        return predict_aside()
+
+    def _learn(self, served: Served, request: Hot) -> Begun:
+        head, rest = parted(request)
+        asked = decoded(LearnRequest, head)
+        rows, ids = given(served, asked, rest, self.service.limits)
+        return Later(Teach(served, ids, rows, labels(served, asked, len(rows))), _learned)
+
+    def label(self, request: Hot) -> Begun:
         """Learn rows that were predicted, now that their labels are known."""
-        served = self.service.model(request.scope)
+        served = self.service.model(request.names)
         asked = decoded(LabelRequest, request.body)
         n = len(asked.ids)
         if not 1 <= n <= self.service.limits.rows:
             raise Refusal(413 if n else 400, f"ids must be from 1 to {self.service.limits.rows:,}, got {n:,}.")
         check_ids(asked.ids, n)
-        codes = labels(served, asked, n)
-        future = asyncio.get_running_loop().create_future()
-        return _encode(await self.learner.do(Reveal(served, asked.ids, future, codes))), None
+        return Later(Reveal(served, asked.ids, labels(served, asked, n)), _learned)
 
     async def one(self, request: Request) -> Response:
         """Show, make or retire a model."""
@@ -136,7 +121,9 @@ class Routes:
         except msgspec.ValidationError:
             reason = "the name of a model must have from 1 to 64 letters, digits, dots, dashes or underscores"
             raise Refusal(400, f"{reason}, and start with a letter or digit.") from None
-        asked = decoded(ModelRequest, await self.service.body(request.scope, request.receive))
+        body = await self.service.body(request.scope, request.receive)
+        asked = decoded(ModelRequest, body)
+        check_keys(body)
         spec = msgspec.json.encode(asked).decode()
         served, new = await self.learner.call(lambda: self.learner.create(name, asked, spec))
         return made(served.facts(), 201 if new else 200)
@@ -149,11 +136,11 @@ class Routes:
 
     async def model(self, request: Request) -> Response:
         """Metadata of a model."""
-        return made(self.service.model(request.scope).facts())
+        return made(self.service.model(request.path_params).facts())
 
     async def model_ready(self, request: Request) -> Response:
         """Whether a model can be used."""
-        return made(NamedReady(self.service.model(request.scope).name, True))
+        return made(NamedReady(self.service.model(request.path_params).name, True))
 
     async def server(self, request: Request) -> Response:  # noqa: ARG002
         """Metadata of the server."""
@@ -176,28 +163,15 @@ class Routes:
         return Response(self.service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _aside(work: Callable[[], Any], body: bytes) -> Any:
-    """Read a body here, or in another thread if that takes long."""
-    return await asyncio.to_thread(work) if len(body) > _SMALL else work()
-
-
-async def _predicted(served: Served, rows: Any, more: dict[str, bool], aside: bool) -> Answers:
-    def work() -> Answers:
-        with served.turn():
-            return served.predict(rows, **more)
-
-    if len(rows) <= _SMALL_ROWS and not aside:
-        with served.turn(wait=False) as mine:
-            if mine:
-                return served.predict(rows, **more)
-    return await asyncio.to_thread(work)
+def _learned(answer: LearnAnswer) -> Answer:
+    return Answer(_encode(answer))
 
 
 def make_app(service: Service, token: str | None, hosts: frozenset[str] | None) -> Guard:
     """Return the application; without a token, it answers on those hosts only."""
-    routes, at = Routes(service), f"{MODELS}{{name}}"
+    routes, at = Routes(service), f"{MODELS.decode()}{{name}}"
     works = {"infer": routes.infer, "label": routes.label, "learn": routes.learn}
-    leans = {name: Work(service, f"{at}/{name}", work) for name, work in works.items()}
+    leans = {name.encode(): Lean(service, f"{at}/{name}", work) for name, work in works.items()}
     table = [
         *(Route(lean.path, lean, methods=["POST"]) for lean in leans.values()),
         Route("/v2/health/live", routes.live),
@@ -207,7 +181,7 @@ def make_app(service: Service, token: str | None, hosts: frozenset[str] | None) 
         Route(f"{at}/ready", routes.model_ready),
         Route(f"{at}/versions/{{version}}", routes.model),
         Route(f"{at}/versions/{{version}}/ready", routes.model_ready),
-        Route(f"{at}/versions/{{version}}/infer", leans["infer"], methods=["POST"]),
+        Route(f"{at}/versions/{{version}}/infer", leans[b"infer"], methods=["POST"]),
         Route("/metrics", routes.metrics),
         *pages.routes(service),
     ]

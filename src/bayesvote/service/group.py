@@ -1,7 +1,6 @@
 """What waiting requests do to one model: checked one after the other, journalled and learned as one chunk."""
 
-from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +15,11 @@ from bayesvote.service.types import LearnAnswer, Refusal
 
 @dataclass
 class Job:
-    """A request that waits. Its future gets what ``Group`` returns for it."""
+    """A request that waits; ``answer`` is called in the event loop with what ``Group`` returns for it."""
 
     served: Served
     ids: Sequence[str]
-    future: "Future[Any]"
+    answer: Callable[[Any], None] = field(init=False, repr=False)
 
     @property
     def size(self) -> int:
@@ -228,16 +227,16 @@ class Group:
         """Learn what was journalled; the answers follow from it."""
         self.served.pending += len(self.new) - len(self.gone) - self.crowded
         self.served.crowded += self.crowded
-        at, wrong = 0, np.zeros(0, dtype=bool)
+        at, wrong = 0, list[bool]()
         if self.count:
             entry, k = self.entry, len(self.served.classes)
             codes = np.frombuffer(entry.codes, dtype=np.int32).astype(np.intp)
             made = None if entry.made is None else np.frombuffer(entry.made).reshape(-1, k)
-            wrong = self.served.learn(self.served.columns.unpack(entry.rows, entry.n), codes, made)
+            wrong = self.served.learn(self.served.columns.unpack(entry.rows, entry.n), codes, made).tolist()
             self.served.sum = entry.sum
         for job, lesson in self.lessons:
             n = len(lesson.codes)
-            mistakes = int(wrong[at : at + n].sum())
+            mistakes = sum(wrong[at : at + n])
             self.results.append((job, LearnAnswer(self.served.name, n, lesson.repeated, mistakes)))
             at += n
 

@@ -6,17 +6,21 @@ import hmac
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bayesvote.service.group import AnyJob
+from bayesvote.service.learner import Learner
 from bayesvote.service.service import Service
 from bayesvote.service.types import ErrorAnswer, Refusal
 
 Headers = list[tuple[bytes, bytes]]
-MODELS = "/v2/models/"
+MODELS = b"/v2/models/"
+BINARY_HEADER = b"inference-header-content-length"
 
 log = logging.getLogger("bayesvote.serve")
 
@@ -24,7 +28,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = [
+HEADERS = [  # of every answer
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -39,20 +43,61 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:  # noqa
     raise Refusal(404, f"there is nothing at {scope['path'][:100]!r}. /docs lists what there is.")
 
 
-class Lean(ABC):
-    """A route for requests that may come thousands of times per second: without Starlette's requests and responses."""
+class Hot(NamedTuple):
+    """A request that may come thousands of times per second, read whole."""
 
-    path: str
+    names: Mapping[str, str]  # of its path
+    headers: Mapping[bytes, bytes]
+    body: bytes
 
-    @abstractmethod
-    async def answer(self, scope: Scope, receive: Receive) -> tuple[Headers, bytes]:
-        """Headers and body of the answer; a refusal is raised."""
+
+class Answer(NamedTuple):
+    """Its answer: a body, and the length of its JSON if the bytes of tensors follow."""
+
+    body: bytes
+    json: int | None = None
+
+    @property
+    def headers(self) -> Headers:
+        """What the body is."""
+        kind = b"application/json" if self.json is None else b"application/octet-stream"
+        found = [(b"content-type", kind), (b"content-length", b"%d" % len(self.body))]
+        if self.json is not None:
+            found.append((BINARY_HEADER, b"%d" % self.json))
+        return found
+
+
+class Later(NamedTuple):
+    """What the learning thread has to do first, and the answer that its result becomes."""
+
+    job: AnyJob
+    finish: Callable[[Any], Answer]
+
+
+Begun = Answer | Later | Coroutine[Any, Any, Answer]
+
+
+class Lean:
+    """A route for such requests; as an application, it answers those that need the usual way."""
+
+    def __init__(self, service: Service, path: str, work: Callable[[Hot], Begun]) -> None:
+        self._service, self.path, self.work = service, path, work
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as an application does."""
-        headers, body = await self.answer(scope, receive)
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        body = await self._service.body(scope, receive)
+        answer = await resolved(
+            self.work(Hot(scope["path_params"], dict(scope["headers"]), body)), self._service.learner
+        )
+        await send({"type": "http.response.start", "status": 200, "headers": answer.headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+
+async def resolved(begun: Begun, learner: Learner) -> Answer:
+    """Wait for an answer."""
+    if isinstance(begun, Later):
+        return begun.finish(await learner.do(begun.job))
+    return begun if isinstance(begun, Answer) else await begun
 
 
 class Guard:
@@ -61,7 +106,7 @@ class Guard:
     def __init__(
         self,
         routes: ASGIApp,
-        leans: Mapping[str, Lean],
+        leans: Mapping[bytes, Lean],
         service: Service,
         token: str | None,
         hosts: frozenset[str] | None,
@@ -81,17 +126,17 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_HEADERS]
+                message["headers"] = [*message["headers"], *HEADERS]
             await send(message)
 
         try:
-            self._check(scope)
+            self.check(scope["path"], dict(scope["headers"]))
             await self._routes(scope, receive, sending)
         except Exception as error:
             refusal = _refusal(error)
             if status:  # the answer has begun; all that can be done is to cut it off
                 raise
-            self._note(scope, refusal)
+            self.note(scope["method"], scope["path"], refusal)
             headers, body = _refused(refusal)
             await sending({"type": "http.response.start", "status": refusal.status, "headers": headers})
             await sending({"type": "http.response.body", "body": body})
@@ -99,33 +144,17 @@ class Guard:
             route = getattr(scope.get("route"), "path", "none")
             self.service.metrics.count(route, status, time.perf_counter() - start)
 
-    def lean(self, scope: Scope) -> Lean | None:
-        """Lean route of a request, if it is for one."""
-        before, _, rest = scope["path"].partition(MODELS)
-        name, _, what = rest.partition("/")
+    def lean(self, url: bytes) -> tuple[Lean, str] | None:
+        """Lean route that an address is of, if it is of one, and the name of the model."""
+        before, _, rest = url.partition(MODELS)
+        name, _, what = rest.partition(b"/")
         found = self._leans.get(what)
-        if before or not name or found is None or scope["method"] != "POST":
+        if before or not name or found is None or b"%" in name:
             return None
-        scope["path_params"] = {"name": name}
-        return found
+        return found, name.decode("ascii")
 
-    async def answer(self, scope: Scope, receive: Receive, route: Lean) -> tuple[int, Headers, bytes]:
-        """Answer a request for a lean route: what ``__call__`` does, without messages."""
-        start, status = time.perf_counter(), 200
-        try:
-            self._check(scope)
-            headers, body = await route.answer(scope, receive)
-        except Exception as error:
-            refusal = _refusal(error)
-            self._note(scope, refusal)
-            status = refusal.status
-            headers, body = _refused(refusal)
-        finally:
-            self.service.metrics.count(route.path, status, time.perf_counter() - start)
-        return status, [*headers, *_HEADERS], body
-
-    def _check(self, scope: Scope) -> None:
-        headers = dict(scope["headers"])
+    def check(self, path: str, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse who may not ask."""
         host = headers.get(b"host", b"").decode("latin-1")
         # A page elsewhere must not speak to a server on this machine through the user's browser: neither by a name
         # that it lets point here, nor across origins.
@@ -134,21 +163,84 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").partition("://")[2] != host:
             raise Refusal(403, "requests from pages of other sites are refused.")
-        if self._token is not None and scope["path"] not in _OPEN:
+        if self._token is not None and path not in _OPEN:
             given = _credentials(headers.get(b"authorization", b""))
             if not hmac.compare_digest(given, self._token):
                 raise Refusal(
                     401, "a token must be given: Authorization: Bearer TOKEN, or as the password in a browser."
                 )
 
-    def _note(self, scope: Scope, refusal: Refusal) -> None:
-        what = f"{scope['method']} {scope['path']}"
+    def note(self, method: str, path: str, refusal: Refusal) -> None:
+        """Remember a refusal, and log it."""
+        what = f"{method} {path}"
         self.service.refused(what, refusal)
         now = time.monotonic()
         self._logged = [each for each in self._logged if each > now - 1]
         if len(self._logged) < _LOGGED_PER_SECOND:  # a client that is wrong is often wrong many times
             self._logged.append(now)
             log.info("refused", extra={"request": what[:120], "status": refusal.status, "reason": refusal.reason[:300]})
+
+
+class Exchange(ABC):
+    """A request for a lean route and its answer: what ``Guard.__call__`` does, without messages."""
+
+    def __init__(self, guard: Guard, route: Lean, name: str, headers: Mapping[bytes, bytes]) -> None:
+        self._guard, self._route, self._name, self.headers = guard, route, name, headers
+        self._start = time.perf_counter()
+
+    def begin(self, body: bytes) -> Coroutine[Any, Any, None] | None:
+        """Answer, now or when the learning thread has done its part; what takes longer is returned as a coroutine."""
+        guard, service = self._guard, self._guard.service
+        try:
+            guard.check(self._route.path, self.headers)
+            service.check_head(self.headers)
+            service.check_size(len(body))
+            begun = self._route.work(Hot({"name": self._name}, self.headers, body))
+            if isinstance(begun, Later):
+                self._finish = begun.finish
+                service.learner.submit(begun.job, self._learned)
+                return None
+        except Exception as error:
+            self._refuse(error)
+            return None
+        if not isinstance(begun, Answer):
+            return self._wait(begun)
+        self._end(begun)
+        return None
+
+    async def _wait(self, begun: Coroutine[Any, Any, Answer]) -> None:
+        try:
+            found = await begun
+        except Exception as error:
+            self._refuse(error)
+        else:
+            self._end(found)
+
+    def _learned(self, result: Any) -> None:
+        if isinstance(result, Exception):
+            self._refuse(result)
+            return
+        try:
+            found = self._finish(result)
+        except Exception as error:
+            self._refuse(error)
+        else:
+            self._end(found)
+
+    def _end(self, answer: Answer) -> None:
+        self.write(200, answer.headers, answer.body)
+        self._guard.service.metrics.count(self._route.path, 200, time.perf_counter() - self._start)
+
+    def _refuse(self, error: Exception) -> None:
+        refusal = _refusal(error)
+        path = self._route.path.replace("{name}", self._name)
+        self._guard.note("POST", path, refusal)
+        self.write(refusal.status, *_refused(refusal))
+        self._guard.service.metrics.count(self._route.path, refusal.status, time.perf_counter() - self._start)
+
+    @abstractmethod
+    def write(self, status: int, headers: Headers, body: bytes) -> None:
+        """Write an answer, with the headers that all have."""
 
 
 def _refusal(error: Exception) -> Refusal:

@@ -58,28 +58,47 @@ class Learner(threading.Thread):
         self._queue: queue.SimpleQueue[list[AnyJob] | tuple[Call, Promise[Any]] | None] = queue.SimpleQueue()
         self._open = 0  # requests that wait
         self._batch: list[AnyJob] = []
-        self._expected, self._stays_until, self._commit_seconds = 0, 0.0, 0.0
+        self._loop: asyncio.AbstractEventLoop
+        self._expected, self._stays_until = 0, 0.0
         self._now = folder.journal.latest()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="bayesvote-snapshots")
         self._writing: set[int] = set()
 
     # Called from the event loop
 
-    async def do(self, job: AnyJob) -> Any:
-        """Wait until a request is durable and learned."""
+    def submit(self, job: AnyJob, answer: Callable[[Any], None]) -> None:
+        """Take a request; ``answer`` is called with the result or the refusal once it is durable and learned."""
         self._check_room()
         if not self._batch:  # all requests that this turn of the event loop brings go together
-            asyncio.get_running_loop().call_soon(self._hand_over)
+            self._loop = asyncio.get_running_loop()
+            self._loop.call_soon(self._hand_over)
+        job.answer = answer
         self._batch.append(job)
         self._open += 1
-        try:
-            return await job.future
-        finally:
-            self._open -= 1
+
+    async def do(self, job: AnyJob) -> Any:
+        """Wait until a request is durable and learned."""
+        future = asyncio.get_running_loop().create_future()
+
+        def answer(result: Any) -> None:
+            if future.done():  # nobody waits any more
+                return
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        self.submit(job, answer)
+        return await future
 
     def _hand_over(self) -> None:
         self._queue.put(self._batch)
         self._batch = []
+
+    def _deliver(self, results: list[tuple[AnyJob, Any]]) -> None:
+        self._open -= len(results)
+        for job, result in results:
+            job.answer(result)
 
     async def call(self, work: Call) -> Any:
         """Run something in the learning thread, between two chunks."""
@@ -141,7 +160,7 @@ class Learner(threading.Thread):
         """What else waits.
 
         Who was answered just now is likely to ask again, and a commit for all is cheaper than two: stay for them, but
-        no longer than a commit takes.
+        no longer than the last one took, with all that goes with it.
         """
         left = self._stays_until - time.monotonic()
         if count >= self._expected or left <= 0:
@@ -150,15 +169,17 @@ class Learner(threading.Thread):
 
     def _together(self, jobs: list[AnyJob]) -> None:
         results: list[tuple[AnyJob, Any]]
+        start = time.monotonic()
         try:
             results = self._done(jobs)
         except Exception as error:
             reason = self._reason(error)
             results = [(job, reason) for job in jobs]
         with suppress(RuntimeError):  # if the loop was closed, nobody waits
-            jobs[0].future.get_loop().call_soon_threadsafe(_deliver, results)
+            self._loop.call_soon_threadsafe(self._deliver, results)
         self._expected = max(len(jobs), self._open)
-        self._stays_until = time.monotonic() + min(self._commit_seconds, _LONGEST_STAY)
+        now = time.monotonic()
+        self._stays_until = now + min(now - start, _LONGEST_STAY)
 
     def _done(self, jobs: list[AnyJob]) -> list[tuple[AnyJob, Any]]:
         """Journal and learn; nothing is changed if that fails before the commit."""
@@ -172,11 +193,9 @@ class Learner(threading.Thread):
                 group.prepare(self.folder.journal)
         self._now = max(self._now, time.time())  # a clock that is set back keeps rows longer, never shorter
         if any(group.writes for group in groups.values()):
-            start = time.monotonic()
             with self.folder.journal.transaction():
                 for group in groups.values():
                     group.write(self.folder.journal, self._now, self.policy.limits.pending)
-            self._commit_seconds = time.monotonic() - start
             self.counters.commits += 1
             self.counters.grouped += len(jobs)
             self.counters.trouble = ""
@@ -271,7 +290,7 @@ class Learner(threading.Thread):
                 _fulfil(*given)
             elif given is not None:
                 late = Refusal(503, "the service is stopping.")
-                given[0].future.get_loop().call_soon_threadsafe(_deliver, [(job, late) for job in given])
+                self._loop.call_soon_threadsafe(self._deliver, [(job, late) for job in given])
         for served in self.models.values():
             if served.rows > served.saved and not served.failed:
                 try:
@@ -316,11 +335,13 @@ class Learner(threading.Thread):
 def _portions(jobs: list[AnyJob]) -> Iterator[list[AnyJob]]:
     """Requests in their order, in parts that are about a chunk together."""
     part: list[AnyJob] = []
+    rows = 0
     for job in jobs:
         part.append(job)
-        if sum(each.size for each in part) >= CHUNK:
+        rows += job.size
+        if rows >= CHUNK:
             yield part
-            part = []
+            part, rows = [], 0
     if part:
         yield part
 
@@ -334,13 +355,3 @@ def _fulfil(work: Call, promise: "Promise[Any]") -> None:
         if not isinstance(error, Refusal):
             log.exception("a request failed")
         promise.set_exception(error)
-
-
-def _deliver(results: list[tuple[AnyJob, Any]]) -> None:
-    for job, result in results:
-        if job.future.done():  # nobody waits any more
-            continue
-        if isinstance(result, Exception):
-            job.future.set_exception(result)
-        else:
-            job.future.set_result(result)

@@ -1,9 +1,11 @@
 """Figures for Prometheus."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+import numpy as np
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bayesvote.service.learner import Learner
@@ -17,35 +19,40 @@ class Metrics(Collector):
     def __init__(self, learner: Learner) -> None:
         self._learner = learner
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "bayesvote_requests", "Requests, by route and status.", ["route", "status"], registry=self.registry
-        )
-        self.seconds = Histogram(
-            "bayesvote_request_seconds",
-            "Time until a request was answered.",
-            ["route"],
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
-        self._known: dict[tuple[str, int], Counter] = {}
-        self._timed: dict[str, Histogram] = {}
+        self._requests: dict[tuple[str, int], int] = {}
+        self._seconds: dict[str, tuple[list[int], list[float]]] = {}  # by route: counts between bounds, and the sum
         self.registry.register(self)
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        counter = self._known.get((route, status))
-        if counter is None:  # looked up once: finding a label is slow
-            counter = self._known[route, status] = self.requests.labels(route, str(status))
-            self._timed[route] = self.seconds.labels(route)
-        counter.inc()
-        self._timed[route].observe(seconds)
+        # Only the event loop counts, so that the locks of the library's counters are not needed.
+        self._requests[route, status] = self._requests.get((route, status), 0) + 1
+        found = self._seconds.get(route)
+        if found is None:
+            found = self._seconds[route] = [0] * (len(_SECONDS) + 1), [0.0]
+        counts, total = found
+        counts[bisect_left(_SECONDS, seconds)] += 1
+        total[0] += seconds
 
     def text(self) -> bytes:
         """All figures in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Figures of the models and of the learning thread."""
+        """Figures of the requests, the models and the learning thread."""
+        requests = CounterMetricFamily(
+            "bayesvote_requests", "Requests, by route and status.", labels=["route", "status"]
+        )
+        for (route, status), count in self._requests.items():
+            requests.add_metric([route, str(status)], count)
+        yield requests
+        times = HistogramMetricFamily(
+            "bayesvote_request_seconds", "Time until a request was answered.", labels=["route"]
+        )
+        bounds = [*map(str, _SECONDS), "+Inf"]
+        for route, (counts, (total,)) in self._seconds.items():
+            times.add_metric([route], list(zip(bounds, np.cumsum(counts).tolist(), strict=True)), total)
+        yield times
         models = list(self._learner.models.values())
         figures: dict[str, tuple[str, list[float], bool]] = {
             "rows_learned": ("Rows learned.", [served.rows for served in models], True),
@@ -62,8 +69,8 @@ class Metrics(Collector):
             "snapshot_rows": ("Rows in the last snapshot.", [served.saved for served in models], False),
             "failed": ("1 if the model cannot be used.", [bool(served.failed) for served in models], False),
         }
-        for name, (help_, values, counts) in figures.items():
-            kind = CounterMetricFamily if counts else GaugeMetricFamily
+        for name, (help_, values, grows) in figures.items():
+            kind = CounterMetricFamily if grows else GaugeMetricFamily
             metric = kind(f"bayesvote_{name}", help_, labels=["model"])
             for served, value in zip(models, values, strict=True):
                 metric.add_metric([served.name], float(value))

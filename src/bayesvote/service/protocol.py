@@ -1,5 +1,6 @@
 """Bodies of the Open Inference Protocol: JSON, or JSON followed by the bytes of tensors."""
 
+import json
 import re
 from typing import Any, NamedTuple, TypeVar
 
@@ -9,6 +10,7 @@ from msgspec import UnsetType
 
 from bayesvote._checks import Labels
 from bayesvote.service.columns import IDS, Answers
+from bayesvote.service.guard import BINARY_HEADER, Answer, Hot
 from bayesvote.service.models import VERSION, Served
 from bayesvote.service.tensors import encoded_texts, texts
 from bayesvote.service.types import (
@@ -25,7 +27,6 @@ from bayesvote.service.types import (
 )
 
 T = TypeVar("T", InferRequest, LearnRequest, LabelRequest, ModelRequest)
-BINARY_HEADER = "inference-header-content-length"
 
 _DECODERS: dict[type[Any], Any] = {
     kind: msgspec.json.Decoder(kind) for kind in (InferRequest, LearnRequest, LabelRequest, ModelRequest)
@@ -52,13 +53,27 @@ def decoded(kind: type[T], body: bytes) -> T:
     return found
 
 
-def parted(body: bytes, header: str | None) -> tuple[bytes, bytes]:
+def check_keys(body: bytes) -> None:
+    """Refuse JSON, decoded already, of which an object has a key twice; nobody can know which value is meant."""
+
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        twice = next((key for key in keys if keys.count(key) > 1), None) if len({*keys}) < len(keys) else None
+        if twice is not None:
+            raise Refusal(400, f"the body must have each key once, got {twice[:100]!r} twice.")
+
+    json.loads(body, object_pairs_hook=once)
+
+
+def parted(request: Hot) -> tuple[bytes, bytes]:
     """JSON of a body, and the bytes that follow it."""
+    header, body = request.headers.get(BINARY_HEADER), request.body
     if header is None:
         return body, b""
-    length = int(header) if header.isascii() and header.isdigit() and len(header) < 12 else -1
+    length = int(header) if header.isdigit() and len(header) < 12 else -1
     if not 0 <= length <= len(body):
-        raise Refusal(400, f"Inference-Header-Content-Length must be from 0 to {len(body)}, got {header[:20]!r}.")
+        got = header[:20].decode("latin-1")
+        raise Refusal(400, f"Inference-Header-Content-Length must be from 0 to {len(body)}, got {got!r}.")
     return body[:length], body[length:]
 
 
@@ -137,8 +152,8 @@ def wanted(served: Served, asked: InferRequest) -> list[Wanted]:
     return asked.outputs
 
 
-def answered(served: Served, asked: InferRequest, outputs: list[Wanted], answers: Answers) -> tuple[bytes, int | None]:
-    """Body of an answer, and the length of its JSON if the bytes of tensors follow."""
+def answered(served: Served, asked: InferRequest, outputs: list[Wanted], answers: Answers) -> Answer:
+    """Answer with some of what the model says."""
     parameters = {} if isinstance(asked.parameters, UnsetType) else asked.parameters
     everything = parameters.get("binary_data_output") is True
     tensors, rest = [], []
@@ -151,13 +166,14 @@ def answered(served: Served, asked: InferRequest, outputs: list[Wanted], answers
             rest.append(data)
         tensors.append(found)
     head = _encode(InferAnswer(served.name, VERSION, tensors, asked.id))
-    return b"".join((head, *rest)), len(head) if rest else None
+    return Answer(b"".join((head, *rest)), len(head)) if rest else Answer(head)
 
 
 def _output(served: Served, name: str, answers: Answers) -> OutputTensor:
     if name == "label":
-        codes = answers.probabilities.argmax(axis=1)
-        return OutputTensor(name, served.outputs[0].datatype, [len(codes)], [served.classes[code] for code in codes])
+        # For a row or a few, lists are quicker than arrays.
+        labels = [served.classes[row.index(max(row))] for row in answers.probabilities.tolist()]
+        return OutputTensor(name, served.outputs[0].datatype, [len(labels)], labels)
     found = np.asarray(getattr(answers, "probabilities" if name == "probability" else name))
     return OutputTensor(name, "FP64", list(found.shape), found.ravel().tolist())
 

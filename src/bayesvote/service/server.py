@@ -1,6 +1,7 @@
 """The process: options, log, signals, and a server that takes no longer than it may."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -96,6 +97,11 @@ def serve(options: Options) -> int:
         raise
     # A thread that comes back from the disk should not wait the usual 5 ms for its turn.
     sys.setswitchinterval(0.0005)
+    # Nothing that is here now becomes garbage, and a request leaves no cycles behind: looking for them took a fifth of
+    # its time.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
     learner.start()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(options, learner, token, listening))

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from starlette.types import Receive, Scope
@@ -33,9 +34,8 @@ class Service:
         self.stopping = asyncio.Event()
         self.watchers = 0
 
-    def model(self, scope: Scope) -> Served:
-        """Model that a path names."""
-        names = scope["path_params"]
+    def model(self, names: Mapping[str, str]) -> Served:
+        """Model that the parameters of a path name."""
         name = names["name"]
         served = self.learner.models.get(name)
         if served is None:
@@ -50,28 +50,31 @@ class Service:
         """Remember a refusal."""
         self.refusals.appendleft(Refused(time.time(), request[:120], refusal.status, refusal.reason[:300]))
 
-    async def body(self, scope: Scope, receive: Receive) -> bytes:
-        """Body of a request, of limited size; the server sees to it that it comes in time."""
-        kind, length, most = b"", b"0", self.limits.body
-        for name, value in scope["headers"]:
-            if name == b"content-type":
-                kind = value.partition(b";")[0].strip().lower()
-            elif name == b"content-length":
-                length = value
+    def check_head(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a body of another kind, or one that is too long."""
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind not in (b"", b"application/json", b"application/octet-stream"):
             got = kind.decode("latin-1")[:50]
             raise Refusal(415, f"Content-Type must be application/json, got {got!r}. With curl, use --json.")
-        if int(length) > most:
-            raise Refusal(413, f"the body must have at most {most:,} bytes, got {int(length):,}.")
+        length = int(headers.get(b"content-length", b"0"))
+        if length > self.limits.body:
+            raise Refusal(413, f"the body must have at most {self.limits.body:,} bytes, got {length:,}.")
+
+    def check_size(self, size: int) -> None:
+        """Refuse a body that is too long, of so many bytes so far."""
+        if size > self.limits.body:
+            raise Refusal(413, f"the body must have at most {self.limits.body:,} bytes, got more.")
+
+    async def body(self, scope: Scope, receive: Receive) -> bytes:
+        """Body of a request, of limited size; the server sees to it that it comes in time."""
+        self.check_head(dict(scope["headers"]))
         parts, size, more = [], 0, True
         while more:
             message = await receive()
             if message["type"] != "http.request":
                 raise Refusal(400, "the client went away before the body was whole.")
-            part = message.get("body", b"")
-            size += len(part)
-            if size > most:
-                raise Refusal(413, f"the body must have at most {most:,} bytes, got more.")
-            parts.append(part)
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            self.check_size(size)
             more = message.get("more_body", False)
         return parts[0] if len(parts) == 1 else b"".join(parts)
