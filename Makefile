@@ -131,7 +131,7 @@ lock: .venv/ready  ## choose the versions that CI and development use anew, with
 
 audit: .venv/ready  ## known vulnerabilities of the locked versions; asks an online database
 	$(BIN)/python -m pip install --quiet 'pip-audit>=2.7'
-	$(BIN)/pip-audit --requirement requirements.lock --no-deps --disable-pip
+	$(BIN)/python tools/audit.py
 
 test-lowest: .venv/ready  ## the tests with the lowest versions of the dependencies that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet 'uv>=0.5'
