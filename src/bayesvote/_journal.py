@@ -1,10 +1,12 @@
 """Learning by chunks, each of them whole or not at all, with room for readers between two of them."""
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from typing import Any, NamedTuple, Protocol
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -60,6 +62,12 @@ class Learning(Protocol):
         """Learn chunks in their order; give what came of each. The next may be begun before that."""
 
 
+class _Count(threading.local):
+    """A number for each thread."""
+
+    rows = 0
+
+
 class Journal:
     """What a model needs to be as before when learning fails: a copy of an earlier state, and the rows since.
 
@@ -69,7 +77,7 @@ class Journal:
 
     def __init__(self) -> None:
         self._size = _FIRST_CHUNK
-        self.learned = 0  # rows, in all
+        self.count = _Count()  # of the rows that each thread has had learned, in all
         self.forget()
 
     def __deepcopy__(self, _: Any) -> "Journal":
@@ -90,7 +98,7 @@ class Journal:
 
     def learn(self, part: Learning, rows: Rows, y: Labels, w: Array, after: After | None = None) -> Array:
         """Learn checked rows, at least one; return what came of them. An error tells how many were learned."""
-        before, shape, guard = self.learned, part.shape, part.guard
+        before, shape, guard = self.count.rows, part.shape, part.guard
         check_width(part.who, rows, shape.n_features)
         todo, found = _Todo(rows, y, w), list[Array]()
         try:
@@ -103,11 +111,11 @@ class Journal:
                 with guard.write:
                     self._begin(part, shape)
                     self._stretch(part, todo, after, found)
+            return np.concatenate(found)
         except BaseException as error:
             self.forget()  # the log may hold rows that the caller goes on to change
-            tell(error, part.who, self.learned - before, rows.n)
+            tell(error, part.who, self.count.rows - before, rows.n)
             raise
-        return np.concatenate(found)
 
     def _begin(self, part: Learning, shape: Any) -> None:
         """See that the state is as the last chunk left it, or copied."""
@@ -126,15 +134,16 @@ class Journal:
         self._numbers += len(rows.values)
         is_kept = self._numbers <= _MOST_KEPT
         own = Chunk(rows.copy(), chunk.y.copy(), chunk.w.copy()) if is_kept else chunk
-        try:
-            found.append(part.step(*chunk))
-            if after is not None:
-                after(chunk, found[0])
-            self._log.append(own)
-            self.learned += rows.n
-        except BaseException:
-            self._undo(part)
-            raise
+        with Uninterrupted():
+            try:
+                found.append(part.step(*chunk))
+                if after is not None:
+                    after(chunk, found[0])
+                self._log.append(own)
+                self.count.rows += rows.n
+            except BaseException:
+                self._undo(part)
+                raise
         self._writes = part.guard.writes
         self._spent += time.perf_counter() - start
         if not is_kept or self._spent > self._enough:
@@ -160,7 +169,7 @@ class Journal:
                         after(chunk, of_chunk)
                     found.append(of_chunk)
                     self._log.append(chunk)
-                    self.learned += chunk.rows.n
+                    self.count.rows += chunk.rows.n
                     now = time.perf_counter()
                     self._spent += now - start
                     self._resize(chunk.rows.n, now - start)
@@ -187,7 +196,7 @@ class Journal:
                     part.step(*chunk)
             except BaseException:
                 part.revert(self._snapshot)
-                self.learned -= sum(chunk.rows.n for chunk in self._log)
+                self.count.rows -= sum(chunk.rows.n for chunk in self._log)
                 raise
 
 
@@ -205,7 +214,63 @@ class _Todo:
         return Chunk(self.rows.part(first, last), self.y[first:last], self.w[first:last])
 
 
-def tell(error: BaseException, who: str, learned: int, n_rows: int) -> None:
+class Teachable(Protocol):
+    """Whose methods learn rows."""
+
+    @property
+    def who(self) -> str:
+        """The name by which errors speak of it."""
+
+    def progress(self) -> "Progress":
+        """How far it has come."""
+
+
+class Progress(NamedTuple):
+    """How far something has come that learns: the journal of its model now, and the rows that this thread had learned.
+
+    A classifier that is fitted anew has another model, and so another journal.
+    """
+
+    journal: Journal | None
+    rows: int
+
+    @classmethod
+    def of(cls, journal: Journal | None) -> "Progress":
+        """How far a journal has come, if there is one."""
+        return cls(journal, 0 if journal is None else journal.count.rows)
+
+    def since(self, before: "Progress") -> int:
+        """How many rows were learned."""
+        return self.rows - (before.rows if before.journal is self.journal else 0)
+
+
+T = TypeVar("T", bound=Teachable)
+A = ParamSpec("A")
+R = TypeVar("R")
+_HELD = Uninterrupted()  # made beforehand, as a signal can come after any call
+
+
+def telling(method: Callable[Concatenate[T, A], R]) -> Callable[Concatenate[T, A], R]:
+    """Let whatever interrupts a method that learns tell how many rows were learned, wherever in the method it comes."""
+
+    @wraps(method)
+    def told(self: T, /, *args: A.args, **kwargs: A.kwargs) -> R:
+        before = None
+        try:
+            before = self.progress()
+            return method(self, *args, **kwargs)
+        except BaseException as error:
+            with _HELD:
+                learned = 0 if before is None else self.progress().since(before)
+                # A refusal changes nothing, and need not tell so.
+                if not hasattr(error, "rows_learned") and (learned or not isinstance(error, Exception)):
+                    tell(error, self.who, learned)
+            raise
+
+    return told
+
+
+def tell(error: BaseException, who: str, learned: int, n_rows: int | None = None) -> None:
     """Let an error say how many rows of a call were learned before it, in place of what it said before.
 
     >>> error = ValueError("no")
@@ -215,11 +280,15 @@ def tell(error: BaseException, who: str, learned: int, n_rows: int) -> None:
     (0, ['Classifier: 0 of 5000 rows were learned before this error; the model is as after them.'])
     """
     told: Any = error
-    before, note = getattr(error, "_told", None), f"{who}: {learned} of {n_rows} rows {_TOLD}"
+    before, note = getattr(error, "_told", None), f"{who}: {learned} {_of(n_rows)} {_TOLD}"
     if learned < 0:
         note = f"{who}: the model could not be restored, and is as it was {-learned} rows before this call."
     told.__notes__ = [*(one for one in getattr(error, "__notes__", []) if one != before), note]
     told._told, told.rows_learned = note, learned
+
+
+def _of(n_rows: int | None) -> str:
+    return "rows of the call" if n_rows is None else f"of {n_rows} rows"
 
 
 _TOLD = "were learned before this error; the model is as after them."

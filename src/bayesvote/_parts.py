@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesvote._checks import Array, InputTypeError, Labels, integer
 from bayesvote._guard import Guard
 from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, started
-from bayesvote._journal import Chunk, Journal
+from bayesvote._journal import Chunk, Journal, Progress
 
 S = TypeVar("S", bound=Any)  # a NamedTuple of arrays
 P = TypeVar("P", bound="Part")
@@ -160,6 +160,10 @@ class Stateful(Versioned[S], Part):
         """Learn chunks in their order; give what came of each. The next may be begun before that."""
         for chunk in chunks:
             yield self.step(*chunk)
+
+    def progress(self) -> Progress:
+        """How far it has come in learning."""
+        return Progress.of(self._journal)
 
     def snapshot(self) -> Any:
         """Copy what learning changes."""

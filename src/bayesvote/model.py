@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows, RowsLike, check_width
-from bayesvote._journal import After
+from bayesvote._journal import After, telling
 from bayesvote._parts import S, Stateful
 from bayesvote.losses import LossScale
 
@@ -69,6 +69,7 @@ class Model(Stateful[S]):
         return self.losses(self.checked(X))
 
     @final
+    @telling
     def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Losses (n, K) of every label, row t before row t is learned; equal to doing so row by row."""
         return self.advance(*self.checked_labelled(X, y, sample_weight))
@@ -81,6 +82,7 @@ class Model(Stateful[S]):
             return self._losses(rows)
 
     @final
+    @telling
     def advance(self, rows: Rows, y: Labels, w: Array, after: After | None = None) -> Array:
         """Do what decide_then_learn does, for rows, labels and weights that are checked.
 

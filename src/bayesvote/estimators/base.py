@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels, fraction
 from bayesvote._input import Rows, as_rows, check_if_sparse
-from bayesvote._journal import tell
+from bayesvote._journal import Progress, tell, telling
 from bayesvote._parts import Learned, Part, looking
 from bayesvote.estimators import _class_weight
 from bayesvote.estimators._calibration import Calibration
@@ -73,6 +73,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """How the calibration fades."""
         return 1.0
 
+    @telling
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then go once over the rows in their order: each is predicted, then learned.
 
@@ -98,6 +99,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         self._learn_as(new, rows, codes, w)
         return self
 
+    @telling
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -113,6 +115,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         self._continue("partial_fit", X, y, classes, sample_weight)
         return self
 
+    @telling
     def predict_proba_then_learn(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Array:
@@ -142,6 +145,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         losses = now._losses(X)
         votes = agreeing(-losses, losses)
         return np.asarray(votes[:, 1] - votes[:, 0]) if votes.shape[1] == 2 else votes
+
+    def progress(self) -> Progress:
+        """How far its model has come in learning."""
+        return self.model_.progress() if hasattr(self, "model_") else Progress.of(None)
 
     def undisturbed(self) -> AbstractContextManager[Any]:
         """Hold off learning: the model's guard is that of the calibration, too."""
@@ -201,6 +208,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             self.columns_ = Columns(self.columns).start(rows)
             self.feature_names_in_ = np.array(self.columns_.names, dtype=object)
 
+    @telling
     def advance(self, rows: Rows | Table, codes: Labels, w: Array) -> tuple[Array, Array | None]:
         """Go on learning rows that are checked, with places of their labels among the classes.
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from bayesvote._checks import Array, Labels
 from bayesvote._guard import Guard
 from bayesvote._input import Rows, RowsLike, check_width, started
-from bayesvote._journal import Chunk
+from bayesvote._journal import Chunk, telling
 from bayesvote._parts import S, Stateful
 from bayesvote.members.attribution import Attribution, nothing
 
@@ -98,6 +98,7 @@ class Bank(Stateful[S]):
         return self._scores(self.checked(X))
 
     @final
+    @telling
     def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Score row t before learning row t; equal to doing so row by row."""
         chunk = Chunk(*self.checked_labelled(X, y, sample_weight))
