@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesvote import BayesianEnsembleClassifier
+from bayesvote._parts import Learned
 from bayesvote.datasets import stream
 from bayesvote.tables import Columns, columns_of, read_table
+from bayesvote.tables.kinds import Kind, Role
 from oracles.columns import PlainColumns
 
 NUMBERS = st.sampled_from([0.0, 1.0, 2.5, -7.0, None, "3", "1e3", "NA", "many"])
@@ -58,6 +60,7 @@ def test_rows_are_what_plain_dictionaries_say_in_chunks_of_any_size(rows: list[d
         warnings.simplefilter("ignore")
         columns = Columns(stated, max_texts=3, n_buckets=2).start(table)
         before = learned(columns, table, cuts, learn)
+    assert columns.learned() is not None  # which finds nothing that no stream leads to
     for got, wanted in zip(dictionaries(columns, before), expected, strict=True):
         assert got == pytest.approx(wanted, rel=1e-12)
     assert set(columns.feature_names()) == plain.features
@@ -266,3 +269,45 @@ def test_a_file_of_csv_and_a_table_in_memory_are_the_same(tmp_path: Path) -> Non
     table = {"text": texts, "size": sizes}
     np.testing.assert_array_equal(model.fit(table, labels).predict_proba(table), from_file)
     assert model.columns_.describe()[0]["texts"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value", "words"),
+    [
+        ("kinds", 0, Kind.DATE, "base must be of dates"),
+        ("kinds", 0, Kind.CATEGORY, "columns of numbers must have one number each"),
+        ("kinds", 0, Kind.DROP, "columns of numbers must have one number each"),
+        ("kinds", 1, Kind.NUMBER, "columns of numbers must have one number each"),
+        ("kinds", 1, Kind.UNKNOWN, "columns of no kind must have no features"),
+        ("kinds", 2, Kind.NUMBER, "base must be of dates"),
+        ("kinds", 2, Kind.BOOLEAN, "base must be of dates"),
+        ("base", 0, 3, "base must be of dates"),
+        ("base", 2, -1, "base must be of dates"),
+        ("numbers", 0, 0.0, "total must be within reach"),
+        ("numbers", 1, 2.0, "numbers must be 0 in columns of none"),
+        ("total", 0, 1e102, "total must be within reach"),
+        ("source", slice(None), 0, "columns of numbers must have one number each"),
+        ("role", 0, Role.MISSING, "columns of numbers must have one number each"),
+        ("role", 0, Role.SIN, "columns of numbers must have one number each"),
+        ("role", -1, Role.SIN, "circles must be of dates"),
+        ("role", 1, Role.MISSING, "categories must tell new texts"),
+    ],
+)
+def test_a_file_whose_columns_are_not_of_their_kind_is_refused(name: str, at: Any, value: Any, words: str) -> None:
+    table = {"size": [1.0, 2.5, None], "sort": ["a", "a", "a"], "day": ["2024-01-05", "2024-02-06T13:30", "2024-02-07"]}
+    columns = Columns().start(table)
+    list(columns.advance(table))
+    found = columns.learned()
+    assert found is not None
+    Columns().restore(found, 2**20)
+    arrays = {key: array.copy() for key, array in found.arrays.items()}
+    arrays[name][at] = value
+    with pytest.raises(ValueError, match=words):
+        Columns().restore(Learned(found.facts, arrays), 2**20)
+
+
+def test_a_missing_number_among_the_largest_ones_is_taken() -> None:
+    """The mean of ten numbers of 1e100 is a last bit above."""
+    table = {"size": [1e100] * 10 + [None], "sort": ["a"] * 11}
+    columns = Columns().start(table)
+    assert list(columns.advance(table))[-1].rows.todense()[-1, 0] == 1e100

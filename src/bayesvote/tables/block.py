@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array
-from bayesvote._input import Rows, as_rows
+from bayesvote._input import LARGEST, Rows, as_rows
 from bayesvote.tables.kinds import NUMERIC, STATED, Dates, Kind, Role, as_kind, dates, guessed
 from bayesvote.tables.reading import Cells, Sort
 from bayesvote.tables.state import ColumnsState, Event, Places
@@ -120,7 +120,7 @@ class Block:
         totals = np.cumsum(np.concatenate([self.total[j : j + 1], np.where(counted, values, 0.0)]))
         counts = np.cumsum(np.concatenate([self.numbers[j : j + 1], counted]))
         if not np.all(there):
-            means = totals[:-1] / np.maximum(counts[:-1], 1.0)
+            means = np.clip(totals[:-1] / np.maximum(counts[:-1], 1.0), -LARGEST, LARGEST)  # sums are rounded
             values = np.where(there, values, means)
         self.total[j], self.numbers[j] = totals[-1], counts[-1]
         self.put(np.arange(since, self.n), self.feature(j, Role.NUMBER), values[since:])

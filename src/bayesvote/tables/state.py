@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array
+from bayesvote._input import LARGEST
 from bayesvote._parts import require
-from bayesvote.tables.kinds import CIRCLES, Kind, Role
+from bayesvote.tables.kinds import CIRCLES, NUMERIC, Kind, Role
 
 # For every column, its features by what they tell of it, and by the circle, the bucket or the text.
 Places = list[dict[tuple[Role, int | str], int]]
@@ -50,7 +51,8 @@ def check(
     for name, kind in stated.items():
         require(name in names and state.kinds[names.index(name)] == kind, "kinds must be those stated")
     require(bool(np.all(np.isfinite(state.total) & (state.numbers >= 0))), "numbers must be at least 0, total finite")
-    require(not np.any(state.total[state.numbers == 0]), "total must be 0 without numbers")
+    reach = LARGEST * (1 + 1e-9) * state.numbers
+    require(bool(np.all(np.abs(state.total) <= reach)), "total must be within reach of the numbers")
     require(bool(np.all((state.base >= -1) & (state.base < [24, 7, 12]))), "base must be of hours, weekdays, months")
     require(bool(np.all((state.source >= 0) & (state.source < c))), "source must be among the columns")
     require(bool(np.all((state.role >= 0) & (state.role <= max(Role)))), "role must be one of those known")
@@ -61,6 +63,22 @@ def check(
     per_column = np.bincount(state.source[is_text], minlength=c)
     require(not np.any(per_column > max_texts), "texts must not be more than max_texts")
     require(f <= state.width[0] <= 2**31 - 1, "width must be at least that of the features in use")
+    _check_kinds(state, c)
+
+
+def _check_kinds(state: ColumnsState, c: int) -> None:
+    """Refuse columns of which something is known that their kind does not have."""
+    features = np.zeros((c, len(Role)), dtype=np.intp)
+    np.add.at(features, (state.source, state.role), 1)
+    numeric = np.isin(state.kinds, list(NUMERIC))
+    require(np.array_equal(features[:, Role.NUMBER], numeric), "columns of numbers must have one number each")
+    require(not np.any(state.numbers[~numeric]), "numbers must be 0 in columns of none")
+    require(bool(np.all(features[state.kinds == Kind.CATEGORY, Role.NEW])), "categories must tell new texts")
+    of_none = np.isin(state.kinds, [Kind.UNKNOWN, Kind.DROP])
+    require(not np.any(features[of_none]), "columns of no kind must have no features")
+    dated = (state.kinds == Kind.DATE) & (state.numbers > 0)
+    require(np.array_equal(state.base >= 0, np.repeat(dated[:, None], len(CIRCLES), axis=1)), "base must be of dates")
+    require(not np.any(features[~dated, Role.SIN :]), "circles must be of dates")
 
 
 class Event(NamedTuple):
