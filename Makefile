@@ -120,7 +120,7 @@ shard-memory: .venv/ready  ## 20 million rows through two workers of 1 GB; needs
 long: .venv/ready  ## a hundred million rows, made as they go; ARGS="10000000 1000000" for fewer
 	$(BIN)/python benchmarks/long.py $(ARGS)
 
-fuzz: .venv/ready  ## hostile files, rows and text, 10,000 cases each; ARGS="--cases 300000", or "--atheris 600"
+fuzz: .venv/ready  ## hostile files, rows and text, 10,000 cases each; ARGS="--cases 300000", "--target integers" or "--atheris 600"
 	$(BIN)/python tools/fuzz.py $(ARGS)
 
 sanitize: .venv/ready  ## the tests of the kernels under AddressSanitizer and UndefinedBehaviorSanitizer; needs gcc

@@ -3,20 +3,22 @@
 
 ``python tools/fuzz.py [--cases N] [--seed S] [--target files|rows|readers]`` draws cases that are nearly sound, spoilt
 in one or two places, and checks what is promised: an error in words or a result that behaves; no crash, no hang, no
-lost state, no memory beyond a bound. ``--atheris SECONDS`` lets atheris, where it is installed, look for raw bytes that
-break the readers of models and of text.
+lost state, no memory beyond a bound. ``--target integers`` draws nothing: it sets every integer of a model file of each
+kind to the extremes, one after the other, each kind in a process of its own. ``--atheris SECONDS`` lets atheris, where
+it is installed, look for raw bytes that break the readers of models and of text.
 """
 
 import argparse
 import faulthandler
 import gc
+import multiprocessing
 import resource
 import sys
 import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -61,9 +63,9 @@ from bayesvote.weighting import drifting
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 edited: Callable[[bytes, Callable[[Any], None]], bytes] = import_module("persistence.samples").edited
-mutated: Callable[[bytes, np.random.Generator], tuple[bytes, bool]] = import_module(
-    "persistence.test_spoilt_files"
-).mutated
+spoilt_files: Any = import_module("persistence.test_spoilt_files")
+mutated: Callable[[bytes, np.random.Generator], tuple[bytes, bool]] = spoilt_files.mutated
+with_integers: Callable[[bytes], Iterator[tuple[str, bytes]]] = spoilt_files.with_integers
 
 D = 4
 GIGABYTES = 4
@@ -113,10 +115,10 @@ def learned(make: Callable[[], Any], n: int, n_classes: int = 2) -> Any:
     return model
 
 
-def full() -> Any:
-    """Neighbours whose slots are all taken, so that the next row takes the place of another."""
-    model = Ensemble(NeighbourBank((8, 30)), GammaRate()).start(D, 2, rng=0)
-    for _ in range(6):
+def full(bank: Any = None) -> Any:
+    """A bank, of neighbours, that keeps all the rows it can, so that the next takes the place of another."""
+    model = Ensemble(bank or NeighbourBank((8, 30)), GammaRate()).start(D, 2, rng=0)
+    for _ in range(6 if bank is None else 14):
         model.decide_then_learn(X, Y % 2)
     return model
 
@@ -364,6 +366,68 @@ def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:
     return wrong.total()
 
 
+def with_each_integer(go_on: bool) -> int:
+    """Model files with one integer changed, in an array or the description; each kind in a process of its own."""
+    boosters: list[Callable[[], Any]] = [
+        lambda: OGBoost("naive_bayes", 3),
+        lambda: OzaBoost("perceptron", 3, scale=True),
+        lambda: OSBoost("naive_bayes", 3, variant="expert"),
+    ]
+    kinds = [[learned(make, n, k) for n, k in ((9, 2), (60, 2), (60, 3))] for make in [*MODELS, *boosters]]
+    kinds += [[full()], [full(TREES)], classifiers(30), tables(30)]
+    start, totals, wrong = time.perf_counter(), np.zeros(2, dtype=int), Counter[str]()
+    context = multiprocessing.get_context("spawn")
+    for models in kinds:
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=scan, args=([dumps(model) for model in models], go_on, sender))
+        process.start()
+        sender.close()
+        try:
+            n, taken, found = receiver.recv()
+            totals += np.array([n, taken])
+            wrong += found
+        except EOFError:
+            process.join()
+            wrong[f"the process of {models[0]} ended with {process.exitcode}"] += 1
+        process.join()
+    print(
+        f"integers: {totals[0]:,} cases, {totals[1]:,} taken, {wrong.total():,} broke a promise, the rest refused; "
+        f"{time.perf_counter() - start:.0f} s",
+        flush=True,
+    )
+    for what, times in wrong.most_common():
+        print(f"  {times:,} times {what}", flush=True)
+    return wrong.total()
+
+
+def scan(files: list[bytes], go_on: bool, sender: Any) -> None:
+    """Send how many files there are with another integer, how many were taken, and what broke a promise."""
+    limit()
+    n, taken, wrong = 0, 0, Counter[str]()
+    for what, data in (case for file in files for case in with_integers(file)):
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        n += 1
+        try:
+            model = loads(data)
+            taken += 1
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                behaves(model)
+        except ModelFileError:
+            continue
+        except Exception as error:
+            if not go_on:
+                raise
+            wrong[f"{what}: {type(error).__name__}: {error}"] += 1
+    sender.send((n, taken, wrong))
+
+
+def limit() -> None:
+    """Have crashes and hangs told, and memory bounded."""
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES << 30, GIGABYTES << 30))
+
+
 def with_atheris(seconds: int) -> None:
     """Bytes that atheris changes by what code they reach; the checksum of a model file is made right again."""
     atheris: Any = import_module("atheris")
@@ -398,14 +462,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--target", choices=TARGETS, default=None)
+    parser.add_argument("--target", choices=[*TARGETS, "integers"], default=None)
     parser.add_argument("--go-on", action="store_true", help="count the cases that break a promise, do not stop")
     parser.add_argument("--atheris", type=int, default=0, metavar="SECONDS")
     given = parser.parse_args()
-    faulthandler.enable()
-    resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES << 30, GIGABYTES << 30))
+    limit()
     if given.atheris:
         with_atheris(given.atheris)
+    if given.target == "integers":
+        sys.exit(1 if with_each_integer(given.go_on) else 0)
     names = TARGETS if given.target is None else [given.target]
     if sum(run(name, given.cases, given.seed, given.go_on) for name in names):
         sys.exit(1)

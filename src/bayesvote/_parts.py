@@ -22,6 +22,8 @@ A = ParamSpec("A")
 R = TypeVar("R")
 Rng = np.random.Generator | int | None
 Arrays = Mapping[str, NDArray[Any]]
+MOST_ROWS = 2**53  # that a state may count: more than anybody can learn, and exact as a float
+_LEFT = 2**40  # of them, that a model from a file can still learn and be saved; weeks at a million rows a second
 
 
 class Shape(NamedTuple):
@@ -92,6 +94,10 @@ class Versioned(ABC, Generic[S]):
     def check_state(self, state: S) -> None:
         """Refuse a state that no stream leads to: signs, ranges, indices, definiteness."""
 
+    def age(self, state: S) -> int:  # noqa: ARG002
+        """How many rows were learned, where the state counts them without end; at most ``MOST_ROWS``."""
+        return 0
+
     def arrays(self, state: S) -> dict[str, NDArray[Any]]:
         """Check a state and return its arrays by name."""
         self.check_state(state)
@@ -108,6 +114,7 @@ class Versioned(ABC, Generic[S]):
         given = arrays if version == self.version else self.upgraded(version, arrays)
         state = like(blank, given)
         self.check_state(state)
+        require(self.age(state) <= MOST_ROWS - _LEFT, f"rows learned must be at most {MOST_ROWS - _LEFT}")
         return state
 
 

@@ -144,6 +144,8 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("booster", "stats", (0, 0, 1, 0, 0), -1.0, "squared deviations in stats"),
         ("booster", "overall", (0, 1, 0, 0), -1.0, "squared deviations in overall"),
         ("booster", "clock", (0, 1), 2**64 - 3, "clock must count at most"),
+        ("booster", "clock", (0, 1), 2**53 + 1, "clock must count at most"),
+        ("boosted", "n_continuous", 0, 1, "n_continuous must be from 0"),
         ("booster", "clock", (0, 1), 0, "the weight of so many rows"),
         ("booster", "seen", 0, 0.0, "the weight of so many rows"),
         ("booster", "seen", 0, 1.1e9 * N, "the weight of so many rows"),

@@ -1,6 +1,7 @@
 """A spoilt file is refused or loads as a sound model; nothing in between."""
 
 import json
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -17,8 +18,10 @@ from bayesvote import (
     JointLogistic,
     LinearBank,
     NaiveBayesBank,
+    NeighbourBank,
     OGBoost,
     OSBoost,
+    OzaBoost,
     PerceptronBank,
     TreeBank,
     Union,
@@ -79,6 +82,29 @@ def mutated(data: bytes, rng: np.random.Generator) -> tuple[bytes, bool]:
     for at in rng.integers(8 + size, len(data), size=rng.integers(1, 5)):
         out[at] = rng.integers(256)
     return edited(bytes(out), lambda _: None), True
+
+
+EXTREMES = [-1, 0, 1, 2**31 - 1, 2**31, 2**53 - 2**40, 2**53 - 1, 2**53, 2**53 + 1, 2**62 - 1, 2**62, 2**63 - 1]
+
+
+def with_integers(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Give the file with each of its integers, in arrays and in the description, changed to others and to extremes."""
+    _, description, arrays = _file.unpack(data)
+    for name, array in arrays.items():
+        if array.dtype.kind in "iu":
+            for at, true in np.ndenumerate(array):
+                for value in [int(true) - 1, int(true) + 1, *EXTREMES]:
+                    spoilt = array.copy()
+                    spoilt[at] = np.array(value % 2**64, dtype=np.uint64).astype(array.dtype)  # as the bits have it
+                    if spoilt[at] != true:
+                        yield f"{name}{list(at)} = {spoilt[at]}", _file.pack(description, {**arrays, name: spoilt})
+    for number, (node, key) in enumerate(places(description)):
+        if type(node[key]) is int:
+            for value in [node[key] - 1, node[key] + 1, *EXTREMES]:
+                spoilt_description = deepcopy(description)
+                container, same = places(spoilt_description)[number]
+                container[same] = value
+                yield f"{key} = {value}", _file.pack(spoilt_description, arrays)
 
 
 def test_ten_thousand_spoilt_files() -> None:
@@ -169,3 +195,58 @@ def test_class_weights_of_a_file_are_checked(wrong: Any) -> None:
     data = dumps(model)
     with pytest.raises(ModelFileError):
         loads(data)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_integer_of_a_file_ruins_a_model(n_classes: int) -> None:
+    """Each is changed to its neighbours and to extremes; ``tools/fuzz.py --target integers`` does so for every kind."""
+    models: list[Any] = [
+        kind(member, 3) for kind in (OzaBoost, OGBoost, OSBoost) for member in ("perceptron", "naive_bayes")
+    ]
+    models += [OzaBoost("perceptron", 3, scale=True), OSBoost("perceptron", 3, variant="convex")]
+    models += [Ensemble(NeighbourBank((8, 30))), Ensemble(PerceptronBank(2), JointGaussian())]
+    X, y = rows(12, n_classes)
+    X = np.nan_to_num(X)
+    for model in models:
+        model.start(D, n_classes, rng=0).decide_then_learn(X, y)
+        loaded = 0
+        for what, data in with_integers(dumps(model)):
+            try:
+                found: Any = loads(data)
+            except ModelFileError:
+                continue
+            loaded += 1
+            given = np.resize(X, (12, found.n_features))
+            assert np.all(np.isfinite(found.decide(given))), what
+            found.decide_then_learn(given, y % found.n_classes)
+            assert np.all(np.isfinite(found.decide(given))), what
+            dumps(found)
+        assert loaded > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "at"),
+    [
+        (OzaBoost("perceptron", 3), "state.clock", (0, 1)),
+        (OSBoost("naive_bayes", 3), "state.clock", (0, 1)),
+        (Ensemble(NeighbourBank((8, 30))), "bank.state.seen", 0),
+        (Ensemble(TreeBank(2, [(16, 1, 4)], [1.0], rows_kept=32, max_nodes=31)), "bank.state.seen", 0),
+    ],
+)
+def test_a_file_as_old_as_rows_can_be_counted_is_refused_and_one_with_room_goes_on(
+    model: Any, name: str, at: Any
+) -> None:
+    model.start(D, 2, rng=0)
+    for _ in range(70):
+        model.decide_then_learn(*rows(12))
+    _, description, arrays = _file.unpack(dumps(model))
+    arrays = {key: array.copy() for key, array in arrays.items()}
+    words = r"rows learned must be at most|must count at most|seen must be from 0"
+    for age in (2**53 - 2**40 + 1, 2**53, 2**53 + 1, 2**62 - 1, 2**63 - 1):
+        arrays[name][at] = age
+        with pytest.raises(ModelFileError, match=words):
+            loads(_file.pack(description, arrays))
+    arrays[name][at] = 2**53 - 2**40
+    found = loads(_file.pack(description, arrays))
+    found.decide_then_learn(*rows(12))
+    assert dumps(found)

@@ -9,14 +9,13 @@ import numpy as np
 
 from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer, one_of
 from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import Arrays, all_finite, looking, padded, renamed, require, within
+from bayesvote._parts import MOST_ROWS, Arrays, all_finite, looking, padded, renamed, require, within
 from bayesvote._scales import NO_WEIGHTS
 from bayesvote._threads import in_background, n_threads
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
 from bayesvote.model import Model
 
 _MOST = LARGEST * (1 + 1e-9)  # a mean of values
-_MOST_ROWS = 2.0**53  # more than anybody can learn, and few enough for all sums to stay finite
 _MORE = 1.001  # what rounding may add
 _BLOCK = 128  # rows that the first half of the members passes to the second at a time
 
@@ -152,6 +151,10 @@ class Booster(Model[BoosterState]):
         """How much weight a member of naive Bayes has learned at most, (b, m)."""
         return np.broadcast_to(state.seen, state.totals[:, 0].shape)
 
+    def age(self, state: BoosterState) -> int:
+        """The rows on the clock."""
+        return int(state.clock[:, 1].max())
+
     def check_state(self, state: BoosterState) -> None:
         """Refuse what the kernels would take for an index, and sums beyond the reach of the rows."""
         all_finite(state, but=("pair",))
@@ -159,7 +162,9 @@ class Booster(Model[BoosterState]):
             state.known_scales().check()
             require(not np.any(state.scales[0, 0, 1:]), "scales must count rows in their first place only")
         rows, seen = state.clock[:, 1].astype(np.float64), state.seen[:, 0]
-        require(within(rows, 0, _MOST_ROWS), f"clock must count at most {_MOST_ROWS:g} rows")
+        require(self.age(state) <= MOST_ROWS, f"clock must count at most {MOST_ROWS} rows")
+        d = state.order.shape[1]
+        require(within(state.n_continuous, 0, d), f"n_continuous must be from 0 to {d}")
         fitting = ((seen > 0) == (rows > 0)) & (seen >= 0) & (seen <= _MORE * MOST_WEIGHT * rows)
         require(bool(np.all(fitting)), "seen must be at least 0 and the weight of so many rows")
         require(not np.any(state.record < 0), "record must be at least 0")
@@ -176,7 +181,6 @@ class Booster(Model[BoosterState]):
         b, d = state.order.shape
         in_order = np.array_equal(np.sort(state.order), np.tile(np.arange(d), (b, 1)))
         require(in_order, f"order must be a permutation of 0 to {d - 1}")
-        require(within(state.n_continuous, 0, d), f"n_continuous must be from 0 to {d}")
         require(not np.any(np.abs(state.pair) > LARGEST), f"pair must be at most {LARGEST:g} in size")
         require(not np.any(np.isnan(state.pair[:, 0]) > np.isnan(state.pair[:, 1])), "pair must have a first value")
         require(not np.any(state.totals < 0), "totals must be at least 0")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer
 from bayesvote._input import Rows, started
-from bayesvote._parts import all_finite, require, within
+from bayesvote._parts import MOST_ROWS, all_finite, require, within
 from bayesvote._threads import parallel_for
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets
@@ -17,7 +17,6 @@ from bayesvote.members.subsets import agree, random_subsets
 BLOCK = 256  # rows are kept in blocks of so many; a slot more each, so that none is lost that one of them looks at
 _FARTHEST = 1e15  # of a value, as the kernels have it
 _MOST_ROWS = 2**24
-_MOST_SEEN = 2**53  # rows: kernels count on from there, and no stream is so long
 _WORTH_SHARING = 400_000  # differences; with fewer, a second thread costs more than it saves
 
 
@@ -151,12 +150,16 @@ class NeighbourBank(Bank[NeighbourState]):
         """The size of the slots."""
         return self._slots * (4 * min(self.max_features, n_features) + 8 * n_classes)
 
+    def age(self, state: NeighbourState) -> int:
+        """The rows seen."""
+        return int(state.seen[0])
+
     def check_state(self, state: NeighbourState) -> None:
         """Refuse features that are none, and slots that do not hold one row each, or hold one before it came."""
         all_finite(state)
         require(agree(state.features[None], state.mask, 1), "features and mask must agree")
         require(within(state.columns, -_FARTHEST * 1.001, _FARTHEST * 1.001), "columns must be of values")
-        require(0 <= state.seen[0] <= _MOST_SEEN, f"seen must be from 0 to {_MOST_SEEN}")
+        require(0 <= state.seen[0] <= MOST_ROWS, f"seen must be from 0 to {MOST_ROWS}")
         used = np.arange(self._slots) < state.seen[0]
         require(not np.any(state.columns[:, ~used]), "columns must be 0 where no row is")
         require(within(state.weights, 0, MOST_WEIGHT), f"weights must be from 0 to {MOST_WEIGHT:g}")

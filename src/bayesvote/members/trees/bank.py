@@ -208,6 +208,10 @@ class TreeBank(Bank[TreeState]):
         sizes = arrays["columns"].size, arrays["slot_nodes"].size, *rows.shape
         return empty(self._settings(shape, np.arange(self.total_trees)), *sizes)
 
+    def age(self, state: TreeState) -> int:
+        """The rows seen."""
+        return int(state.seen[0])
+
     def check_state(self, state: TreeState) -> None:
         """Refuse what the kernels would take for an index, and negative counts."""
         shape = Shape(len(state.column_of), state.counts.shape[1])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array
-from bayesvote._parts import Shape, require, within
+from bayesvote._parts import MOST_ROWS, Shape, require, within
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -125,7 +125,7 @@ def check(state: TreeState, settings: Settings) -> None:
 
 def _check_rows(state: TreeState, settings: Settings) -> None:
     seen, (n_rows, n_columns) = int(state.seen[0]), state.rows.shape
-    require(0 <= seen < 2**62, "seen must be at least 0")
+    require(0 <= seen <= MOST_ROWS, f"seen must be from 0 to {MOST_ROWS}")
     require(n_rows == min(seen, settings.capacity), f"{min(seen, settings.capacity)} rows must be kept")
     require(n_columns <= settings.max_columns, f"columns must be at most {settings.max_columns}")
     used = state.column_of[state.column_of >= 0]
