@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayesvote._checks import InputError
 from bayesvote.datasets import Stream, stream, stream_unlabelled, survey
 
 
@@ -220,3 +221,21 @@ def test_random_damage_never_stops_a_reading(tmp_path: Path) -> None:
         for chunk in stream(path, kind, bad_lines="skip", n_features=3 if kind == "libsvm" else None):
             X = chunk.X if isinstance(chunk.X, np.ndarray) else chunk.X.toarray()
             assert not np.any(np.abs(X) > 1e100)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,b\rc,pet\n1,2,cat\n", "the first line .* must end with a newline, not with a carriage return only"),
+        ("a," + "b" * 200_000 + ",pet\n1,2,cat\n", "the first line .* must have names of at most 131,072 characters"),
+        ('a,"' + "b" * 200_000 + '",pet\n1,2,cat\n', "the first line .* must have names of at most 131,072 characters"),
+        ('a,b,pet\n1,2,"' + "x" * 200_000 + '"\n', "line 2: it must have fields of at most 131,072 characters"),
+        ('a,b,pet\n1,2,"cat"s\n', "line 2: it must go on with the delimiter after the quote that closes a field"),
+        ('a,b,pet\n1\r,2,"cat"\n', "line 2: it must not hold a carriage return outside quotes"),
+    ],
+)
+def test_what_python_says_of_csv_is_told_in_our_words(tmp_path: Path, content: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        list(stream(save(tmp_path, "x.csv", content.encode())))
+    assert "field limit" not in str(caught.value)
+    assert "new-line" not in str(caught.value)

@@ -162,7 +162,7 @@ BAD_CSV = {
     "1,1_0,3,1": "column 'b' must be a finite number",
     "1,2,3,": "label is missing",
     "1,2,3,one": "label must be a whole number",
-    '1,"2"x,3,1': "expected after",
+    '1,"2"x,3,1': "must go on with the delimiter after the quote",
 }
 
 

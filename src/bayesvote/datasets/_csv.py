@@ -80,7 +80,12 @@ def _header(first: bytes, bad: BadLines, said: bool | None) -> tuple[list[str], 
     delimiter = max(",;\t|", key=text.count)
     if text.count(delimiter) >= MOST_FEATURES:
         raise refused(f"must have at most {MOST_FEATURES:,} columns", f"{text.count(delimiter) + 1:,}", "Is it CSV?")
-    fields = [field.strip() for field in next(csv.reader([text], delimiter=delimiter), [])]
+    try:
+        fields = [field.strip() for field in next(csv.reader([text], delimiter=delimiter), [])]
+    except csv.Error:  # the one that is left
+        raise refused(
+            f"must have names of at most {csv.field_size_limit():,} characters", "more", "Is it CSV?"
+        ) from None
     if not fields:
         raise refused("must name the columns", repr(text))
     if said is None and _are_values(fields):
@@ -241,7 +246,13 @@ class _Records:
         except csv.Error as error:
             if self._taken or "unexpected end" in str(error):
                 raise self.unclosed() from None
-            raise fault("", str(error)) from None
+            if "field limit" in str(error):
+                raise fault(
+                    "it", f"must have fields of at most {csv.field_size_limit():,} characters", "more"
+                ) from None
+            if "new-line" in str(error):
+                raise fault("it", "must not hold a carriage return outside quotes", shown(text)) from None
+            raise fault("it", "must go on with the delimiter after the quote that closes a field") from None
         if self._taken and len(fields) != self._width:
             raise self.unclosed()
         self._read += len(self._taken)
