@@ -16,10 +16,10 @@ MOST_PARAMETER = 1e100  # beyond it, or below its inverse, sums and squares leav
 
 
 class Argument(NamedTuple):
-    """A parameter with the value to give it, such as ``bad_lines='skip'``."""
+    """A parameter with the value to give it, such as ``bad_lines='skip'`` or ``columns={'zip': 'category'}``."""
 
     name: str
-    value: str | None = None
+    value: str | dict[str, str] | None = None
 
     def __str__(self) -> str:
         return self.name if self.value is None else f"{self.name}={self.value!r}"

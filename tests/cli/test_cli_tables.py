@@ -70,6 +70,29 @@ def test_kinds_are_stated(cli: Cli, table: Path, tmp_path: Path) -> None:
         assert words in refused.err
 
 
+def test_errors_speak_of_options_and_not_of_parameters(cli: Cli, table: Path, tmp_path: Path) -> None:
+    every = "--category, --number, --boolean, --date and --drop must name columns of"
+    for arguments, words in (
+        (("--date", "island"), "column 'island' must hold a date in every row, got 'Dream' in row 0. "),
+        (("--date", "island"), "State another kind, for example with --category 'island'."),
+        (("--boolean", "island"), "for example with --category 'island'."),
+        (("--number", "iland"), every),
+        (("--members", "perceptron", "--max-features", 999), "--max-features must be at most the"),
+    ):
+        refused = cli("run", table, *SMALL, *arguments)
+        assert refused.code in (1, 2)
+        assert words in refused.err
+        assert "columns=" not in refused.err
+        assert "None" not in refused.err
+    assert cli("run", table, *SMALL, "-o", tmp_path / "m").code == 0
+    sparse = tmp_path / "x.libsvm"
+    sparse.write_text("1:2\n2:3\n")
+    refused = cli("predict", tmp_path / "m", sparse)
+    assert refused.code == 1
+    assert "x.libsvm must have the columns of the model, " in refused.err
+    assert "DataFrame" not in refused.err
+
+
 def test_a_missing_header_is_told(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.csv"
     bare.write_text("".join(csv_file.read_text().splitlines(keepends=True)[1:]))

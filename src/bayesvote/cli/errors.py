@@ -28,6 +28,9 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+_KINDS = "--category, --number, --boolean, --date and --drop"  # what Python takes as columns={name: kind}
+
+
 def sentence(error: BaseException, options: Collection[str] = ()) -> str:
     """What to tell the user; parameters that the command has as options are written as such.
 
@@ -36,8 +39,8 @@ def sentence(error: BaseException, options: Collection[str] = ()) -> str:
     '--n-features must be given.'
     """
     if isinstance(error, RefusalError):
-        subject = option(error.subject)
-        if subject in options:
+        subject = _KINDS if error.subject == "columns" and "--category" in options else option(error.subject)
+        if subject in options or subject == _KINDS:
             return error.sentence(subject, _written)
         # A class, such as a weighter, helps to find the fault; a Python function does not.
         who = f"{error.who}: " if error.who[:1].isupper() else ""
@@ -52,4 +55,6 @@ def sentence(error: BaseException, options: Collection[str] = ()) -> str:
 def _written(argument: Argument) -> str:
     if argument.name == "header=False":
         return "--no-header"
+    if isinstance(argument.value, dict):  # kinds of columns
+        return " ".join(f"--{kind} {name!r}" for name, kind in argument.value.items())
     return option(argument.name) + ("" if argument.value is None else f" {argument.value}")

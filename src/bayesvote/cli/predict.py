@@ -12,13 +12,14 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from bayesvote._checks import InputError
 from bayesvote._files import naming
 from bayesvote.cli import show
 from bayesvote.cli.interrupts import interrupts
 from bayesvote.cli.models import Classifier, load_classifier
 from bayesvote.cli.settings import place_or_name, target_usage
 from bayesvote.datasets import Stream, stream_unlabelled
-from bayesvote.datasets.streams import is_replayable
+from bayesvote.datasets.streams import is_replayable, listed
 
 
 def predict(model_path: Path, file: str, out: Path | None, *, proba: bool, target: str | None, **reading: Any) -> int:
@@ -54,7 +55,7 @@ def _opened(model: Classifier, file: str, target: str | None, reading: dict[str,
     elif names is not None:
         del model.feature_names_in_  # the reader puts the columns in order
     with target_usage():
-        return stream_unlabelled(
+        rows = stream_unlabelled(
             file,
             n_features=model.n_features_in_,
             feature_names=None if names is None else names.tolist(),
@@ -63,6 +64,9 @@ def _opened(model: Classifier, file: str, target: str | None, reading: dict[str,
             flush_after=0.0,
             **reading,
         )
+    if kinds and rows.feature_names is None:
+        raise InputError("", file, f"must have the columns of the model, {listed(list(kinds))}", "LIBSVM text")
+    return rows
 
 
 def _texts(model: Classifier, chunks: Stream, proba: bool) -> Iterator[tuple[str, int]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import fraction, integer
+from bayesvote._checks import InputError, fraction, integer
 
 
 def random_subsets(
@@ -45,10 +45,8 @@ def random_subsets(
         integer(who, "max_features", max_features)
         size = int(max_features)
         if size > n_features:
-            raise ValueError(
-                f"{who}: max_features must be at most the {n_features} features there are, got {size}. "
-                "Give a fraction or None for all."
-            )
+            must = f"must be at most the {n_features} features there are"
+            raise InputError(who, "max_features", must, str(size), "Give fewer, or a fraction.")
     else:
         fraction(who, "max_features", max_features)
         size = max(1, round(max_features * n_features))

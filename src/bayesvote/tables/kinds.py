@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, InputError
+from bayesvote._checks import Argument, Array, InputError
 from bayesvote.tables.reading import Cells, Sort, seconds_of, text_of
 
 _TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -95,8 +95,8 @@ def check_sorts(who: str, name: str, cells: Cells, dates: bool | None = None) ->
     if len(wrong):
         row = int(there[wrong[0]])
         got = f"{text_of(float(cells.numbers[row]), int(cells.sorts[row]))} in row {row}"
-        must, do = "must not hold both dates and numbers", "State what it is by columns=."
-        raise InputError(who, f"column {name!r}", must, got, do)
+        must = "must not hold both dates and numbers"
+        raise InputError(who, f"column {name!r}", must, got, "State what it is, for example with", _category(name))
 
 
 def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool) -> Cells:
@@ -117,13 +117,17 @@ def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool) -> Cell
     stays = texts & left[cells.codes]
     if strict and np.any(stays):
         row = int(np.argmax(stays))
-        must, do = f"must hold a {kind.name.lower()} in every row", "State another kind by columns=."
-        raise InputError(who, f"column {name!r}", must, f"{cells.texts[cells.codes[row]]!r} in row {row}", do)
+        must, got = f"must hold a {kind.name.lower()} in every row", f"{cells.texts[cells.codes[row]]!r} in row {row}"
+        raise InputError(who, f"column {name!r}", must, got, "State another kind, for example with", _category(name))
     of_text = np.array([math.nan if found is None else found for found in parsed])
     numbers, sorts = cells.numbers.copy(), cells.sorts.copy()
     numbers[texts] = of_text[cells.codes[texts]]
     sorts[texts] = Sort[kind.name]
     return cells._replace(numbers=numbers, sorts=sorts, codes=np.where(stays, cells.codes, -1).astype(np.int32))
+
+
+def _category(name: str) -> Argument:
+    return Argument("columns", {name: "category"})
 
 
 class Dates(NamedTuple):

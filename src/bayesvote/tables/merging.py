@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import InputError
+from bayesvote._checks import Argument, InputError
 from bayesvote._parts import Learned
 from bayesvote.tables.block import bucket_of
 from bayesvote.tables.columns import Columns
@@ -30,7 +30,8 @@ def conflict(kinds: Mapping[str, str], part: Columns) -> InputError | None:
         name, found = about["name"], about["kind"]
         if found not in ("unknown", kinds.get(name, "unknown")):
             must = f"must be of the kind {kinds[name]!r}, as in most shards"
-            return InputError("", f"column {name!r}", must, repr(found), f"State its kind: columns={{{name!r}: ...}}.")
+            using = Argument("columns", {name: kinds[name]})
+            return InputError("", f"column {name!r}", must, repr(found), "State its kind, for example with", using)
     return None
 
 
