@@ -11,23 +11,27 @@ def symmetric(lower: Array) -> Array:
     return np.tril(lower) + np.swapaxes(np.tril(lower, -1), -1, -2)
 
 
-def check_definite(covariances: Array) -> Array:
-    """Refuse matrices (k, m, m) that are not positive definite; return their eigenvalues, ascending."""
+def check_definite(covariances: Array, rounding: float = 0.0) -> Array:
+    """Refuse matrices (k, m, m) that are not positive definite; return their eigenvalues, ascending.
+
+    With ``rounding``, the least may be below 0 by that part of the largest.
+    """
     eigenvalues = np.linalg.eigvalsh(symmetric(covariances))
-    definite = eigenvalues[:, 0] > 0
+    definite = (eigenvalues[:, 0] > -rounding * eigenvalues[:, -1]) & (eigenvalues[:, -1] > 0)
     require(bool(np.all(definite)), "covariances must be positive definite")
     return np.asarray(eigenvalues)
 
 
-def check_covariances(covariances: Array, precisions: Array, most: Array | None = None) -> None:
+def check_covariances(covariances: Array, precisions: Array, most: Array | None = None, rounding: float = 0.0) -> None:
     """Refuse matrices (k, m, m) that are no covariances, or wider than priors of these precisions (k,).
 
-    With ``most`` (k,), those that are narrower than so high a precision, by more than rounding.
+    With ``most`` (k,), those that are narrower than so high a precision, by more than rounding. ``rounding`` is that of
+    ``check_definite``.
     """
     squares = np.arange(covariances.shape[-1] // 4 * 4).reshape(-1, 4)
     blocks = covariances[:, squares[:, :, None], squares[:, None, :]]
     require(np.array_equal(blocks, np.swapaxes(blocks, -1, -2)), "covariances must be symmetric")
-    eigenvalues = check_definite(covariances)
+    eigenvalues = check_definite(covariances, rounding)
     require(
         not np.any(eigenvalues[:, -1] * precisions > 1 + 1e-6), "covariances must not be wider than those of the prior"
     )

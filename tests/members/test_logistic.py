@@ -83,6 +83,19 @@ def test_large_weights_and_values_stay_finite() -> None:
     assert np.all(np.isfinite(bank.scores(X)))
 
 
+def test_features_of_very_different_sizes_leave_a_state_that_can_be_saved() -> None:
+    """Rounding takes more from the covariance than is left of some directions."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 4)) * 10.0 ** rng.integers(-3, int(rng.integers(2, 99)), size=4)
+        if rng.random() < 0.5:
+            X[rng.integers(60)] *= 10.0 ** rng.integers(0, 20)
+        X = np.clip(X, -9e99, 9e99)
+        bank = LogisticBank(2, max_features=4).start(4)
+        assert np.all(np.isfinite(bank.scores_then_learn(X, (X[:, 0] > 0).astype(np.intp))))
+        bank.check_state(bank.state)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"precision": 0.0}, "precision"), ({"precision": ()}, "at least one"), ({"max_features": 0}, "max_features")],

@@ -300,3 +300,18 @@ def test_adult_takes_bernoulli_and_not_gaussian_evidence() -> None:
         error[kinds] = np.mean((bank.scores_then_learn(X, y)[:, 0] > 0) != y)
     assert error["auto"] < 0.22
     assert error["auto"] < error["gaussian"] - 0.05
+
+
+def test_a_value_that_was_never_seen_has_no_weight() -> None:
+    """A file that says otherwise would make means that are no numbers."""
+    X = np.column_stack((np.ones(20), np.arange(20) % 2))
+    bank = NaiveBayesBank(2, max_features=None).start(2)
+    bank.scores_then_learn(X, np.arange(20) % 2)
+    bank.check_state(bank.state)
+    for change, word in (((3, 0, 0, 1.0), "second value"), ((2, 0, 1, 1e308), "of values")):
+        statistics = bank.state.statistics.copy()
+        statistics[change[:3]] = change[3]
+        with pytest.raises(ValueError, match=word):
+            bank.check_state(bank.state._replace(statistics=statistics))
+    with pytest.raises(ValueError, match="weight of rows"):
+        bank.check_state(bank.state._replace(total=bank.state.total + 1e300))

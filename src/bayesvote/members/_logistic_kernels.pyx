@@ -1,7 +1,7 @@
 """Kernels of logistic regressions with a Gaussian over their weights; one after the other, each over all rows."""
 
 cimport numpy as cnp
-from libc.math cimport exp, log1p, sqrt
+from libc.math cimport exp, fabs, log1p, sqrt
 from libc.stdint cimport int32_t, uint32_t
 
 from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, own_ints, places, room
@@ -14,6 +14,8 @@ cdef extern from "_triangle.h" nogil:
     void only_subtract(double *A, Py_ssize_t m, const double *u)
 
 cnp.import_array()
+
+cdef double ROUNDING = 1e-12
 
 
 cdef struct Regression:
@@ -35,13 +37,22 @@ cdef inline double inner(const double *a, const double *b, Py_ssize_t n) noexcep
 
 
 cdef inline double odds_of(Regression *own, double *variance) noexcept nogil:
-    """Log-odds at the mean of the weights, and their variance."""
+    """Log-odds at the mean of the weights, and their variance: 0 where rounding has left nothing of it.
+
+    Where features are of very different sizes, the covariance can be off by more than what is left of a direction.
+    """
+    cdef double size = 0.0
+    cdef Py_ssize_t i
     if own.put_off:
         subtract_and_multiply(own.covariance, own.size, own.u, own.x, own.s)
     else:
         only_multiply(own.covariance, own.size, own.x, own.s)
     own.put_off = False
-    variance[0] = max(inner(own.s, own.x, own.size), 0.0)
+    for i in range(own.size):
+        size += fabs(own.s[i] * own.x[i])
+    variance[0] = inner(own.s, own.x, own.size)
+    if not variance[0] > ROUNDING * size:
+        variance[0] = 0.0
     return inner(own.mean, own.x, own.size)
 
 
@@ -103,7 +114,7 @@ def run(rows, y, w, features, means, covariances, place, Py_ssize_t first, Py_ss
                 if per > 1:  # the log-probability of the class against the rest
                     score = -log1p(exp(-score)) if score > 0.0 else score - log1p(exp(score))
                 out_[t * total + q] = 0.5 * score
-                if y_ != NULL and w_[t] != 0.0:
+                if y_ != NULL and w_[t] != 0.0 and variance > 0.0:
                     learn(&own, odds, variance, y_[t] == (1 if per == 1 else q % per), w_[t])
             if own.put_off:
                 only_subtract(own.covariance, own.size, own.u)

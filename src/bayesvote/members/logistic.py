@@ -17,6 +17,7 @@ from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets
 
 _WORTH_SHARING = 200_000  # multiplications; with fewer, a second thread costs more than it saves
+_ROUNDING = 1e-6  # of the largest variance, by which the least may be off
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
 
@@ -155,7 +156,7 @@ class LogisticBank(Bank[LogisticState]):
         require(agree(state.features, state.mask, 1), "features and mask must agree")
         size = state.covariances.shape[-1]
         precisions = np.repeat(self._precisions, state.means.shape[1])
-        check_covariances(state.covariances.reshape(-1, size, size), precisions)
+        check_covariances(state.covariances.reshape(-1, size, size), precisions, rounding=_ROUNDING)
 
     def _run(self, rows: Rows, y: Labels, w: Array) -> Array:
         from bayesvote.members._logistic_kernels import run

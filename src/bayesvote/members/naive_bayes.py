@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, one_of, positive
+from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer, one_of, positive
 from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import Arrays, Shape, all_finite, padded, renamed, require, within
+from bayesvote._parts import MOST_ROWS, Arrays, Shape, all_finite, padded, renamed, require, within
 from bayesvote._threads import parallel_for
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
@@ -171,12 +171,13 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         present, mean, squares, other_value = state.statistics
         require(within(mean, -_MOST, _MOST), f"means in statistics must be at most {_MOST:g} in size")
         require(not np.any(np.abs(state.values_seen) > _MOST), f"values_seen must be at most {_MOST:g} in size")
-        require(not np.any(state.total < 0), "total must be at least 0")
+        require(within(state.total, 0, MOST_WEIGHT * MOST_ROWS), "total must be the weight of rows")
         require(not np.any(state.statistics[[0, 2, 3]] < 0), "weights and squares in statistics must be at least 0")
         most = state.total[:, None] * (1 + 1e-9)
         require(not np.any(present > most), "a feature must not weigh more than its class in statistics")
         more = present * (1 + 1e-9)
         require(not np.any(other_value > more), "a value must not weigh more than its feature in statistics")
+        require(not np.any(squares > 4 * _MOST**2 * more), "squares in statistics must be of values")
         require(not np.any(squares[present == 0]), "squares must be 0 where nothing was seen")
         first, second, kinds, declared = state.values_seen
         require(bool(np.all(np.isin(kinds, (0, 1, 2, 3)))), "values_seen must count 0 to 3 values")
@@ -187,6 +188,8 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
             and np.array_equal(np.isnan(second[known]), kinds[known] < 2),
             "values_seen must hold as many values as it counts",
         )
+        require(not np.any(present[:, kinds < 1]), "a feature without values must not weigh in statistics")
+        require(not np.any(other_value[:, kinds < 2]), "a second value must not weigh before it was seen")
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
         """Version 1 had other names."""
