@@ -7,8 +7,15 @@ from contextlib import contextmanager, suppress
 
 
 def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file in one step: whatever happens, the old one or the new one is there."""
+    """Replace a file in one step: whatever happens, the old one or the new one is there.
+
+    A device or a pipe is written to, and stays what it is.
+    """
     target = os.path.realpath(path)  # what a link points to is replaced, not the link
+    if os.path.exists(target) and not os.path.isfile(target):
+        with naming(path), open(target, "wb") as stream:
+            stream.write(data)
+        return
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
     with naming(path):
