@@ -149,9 +149,9 @@ def behaves(model: Any) -> None:
     if not hasattr(model, "model_") and model.shape is None:
         return
     width = model.n_features_in_ if hasattr(model, "model_") else model.n_features
-    rows = np.resize(X, (12, width))
+    rows: Any = np.resize(X, (12, width))
     if getattr(model, "columns_", None) is not None:
-        rows = table(12).set_axis(model.columns_.names, axis=1)
+        rows = dict(zip(model.columns_.names, (table(12)[name].tolist() for name in table(12)), strict=True))
     found = decide(rows)
     assert np.all(np.isfinite(found)), "an answer that is no number"
     if hasattr(model, "model_"):
@@ -340,6 +340,7 @@ TARGETS: dict[str, Callable[[], Any]] = {"files": Files, "rows": Rows, "readers"
 def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:
     target, start, taken = TARGETS[name](), time.process_time(), 0
     wrong: Counter[str] = Counter()
+    first: dict[str, int] = {}
     for number in range(n_cases):
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         try:
@@ -350,7 +351,9 @@ def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:
             if not go_on:
                 print(f"case {number} of {name}, seed {seed}:", file=sys.stderr)
                 raise
-            wrong[f"{type(error).__name__}: {error}"] += 1
+            said = f"{type(error).__name__}: {error}"
+            wrong[said] += 1
+            first.setdefault(said, number)
         if name == "rows" and number % 500 == 499:
             target.__init__()  # models that have learned nonsense for long are no longer near a sound one
     faulthandler.cancel_dump_traceback_later()
@@ -362,7 +365,7 @@ def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:
         flush=True,
     )
     for what, times in wrong.most_common():
-        print(f"  {times:,} times {what}", flush=True)
+        print(f"  {times:,} times, first in case {first[what]}: {what}", flush=True)
     return wrong.total()
 
 

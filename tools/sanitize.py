@@ -55,7 +55,7 @@ def main() -> None:
     check = "import bayesvote, sys; sys.exit(0 if 'sanitized' in bayesvote.__file__ else bayesvote.__file__)"
     subprocess.run([sys.executable, "-S", "-c", check], env=environment, check=True, cwd=ROOT)
     # The sanitizers write to the standard error itself, which pytest must not take for the tests'.
-    command = [sys.executable, "-S", "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-q", "--capture=sys", *tests]
+    command = [sys.executable, "-S", "-m", "pytest", "-n0", "-p", "no:cacheprovider", "--capture=sys", *tests]
     report = BUILD / "report.txt"
     with report.open("w") as errors:
         done = subprocess.run(command, env=environment, cwd=ROOT, stderr=errors).returncode
