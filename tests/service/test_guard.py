@@ -67,6 +67,12 @@ def test_size_and_kind_of_bodies(serve: Callable[..., Api]) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded"):
         answer = api.request("POST", "/v2/models/m/infer", content=b"{}", headers={"Content-Type": kind})
         assert answer.status_code == 415
+    answer = api.request("POST", "/v2/models/m/infer", content=b"{}", headers={"Content-Encoding": "gzip"})
+    assert answer.status_code == 415
+    assert "Content-Encoding must be left out" in answer.text
+    headers = {"Content-Type": "application/json"}
+    answer = api.request("POST", "/v2/models/m/infer", content=b'{"rows": [{"a": NaN}]}', headers=headers)
+    assert "NaN is not JSON: send null" in answer.text
     for body in (b"", b"{", b"\xff", b"[" * 900, b'{"rows": [{"a": NaN}]}', b'"\\ud800"'):
         answer = api.request("POST", "/v2/models/m/infer", content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code == 400

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from uvicorn.server import ServerState
 from bayesvote.service.app import make_app
 from bayesvote.service.guard import Guard
 from bayesvote.service.http import protocol
+from bayesvote.service.journal import Journal
+from service.conftest import wait_until
 from service.helpers import Api, objects, rows_of
 
 
@@ -33,11 +37,11 @@ class Raw:
         self.kind = protocol(app, 30.0)
         config = uvicorn.Config(app, http=self.kind, interface="asgi3", **options)
         config.load()
-        self._loop, state = api._loop, ServerState()
+        self._loop, self._state = api._loop, ServerState()
 
         async def start() -> asyncio.Server:
             return await self._loop.create_server(
-                lambda: config.http_protocol_class(config=config, server_state=state, app_state={}),  # type: ignore[call-arg]
+                lambda: config.http_protocol_class(config=config, server_state=self._state, app_state={}),  # type: ignore[call-arg]
                 "127.0.0.1",
                 0,
             )
@@ -46,7 +50,13 @@ class Raw:
         self.port = int(self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._server.close)
+        async def end() -> None:
+            self._server.close()
+            for connection in [*self._state.connections]:
+                connection.transport.abort()
+            await asyncio.sleep(0.01)
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(30)
 
     def ask(self, *requests: bytes) -> bytes:
         """All that comes back until the connection is closed, which the last request must ask for."""
@@ -192,6 +202,120 @@ def test_chunks_without_end_are_refused_when_they_are_too_many(raw: Raw) -> None
         for _ in range(9):
             connection.sendall(b"f4240\r\n" + b" " * 1_000_000 + b"\r\n")
         assert b"at most 8,000,000 bytes, got more" in connection.recv(65536)
+
+
+LEARN = json.dumps({"rows": objects(rows_of(2)[0]), "labels": ["no", "no"]}).encode()
+
+
+def sent_apart(raw: Raw, *parts: bytes) -> bytes:
+    """All that comes back, if each part is sent when the one before it was read."""
+    found = b""
+    with socket.create_connection(("127.0.0.1", raw.port), timeout=30) as connection:
+        for part in parts:
+            connection.sendall(part)
+            time.sleep(0.2)
+        connection.settimeout(5)
+        with suppress(OSError):
+            while part := connection.recv(65536):
+                found += part
+    return found
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "websocket"])
+def test_a_body_is_never_taken_for_a_request(raw: Raw, api: Api, protocol: str) -> None:
+    """The parser does not read the body of a request that asks for another protocol."""
+    inner = post("/v2/models/m/learn", LEARN)
+    for path in ("/v2/models/m/infer", "/v2/health/live"):
+        outer = post(path, inner, "Connection: Upgrade", f"Upgrade: {protocol}")
+        found = sent_apart(raw, outer[: -len(inner)], inner)
+        assert found.count(b"HTTP/1.1 ") == 1
+        assert found.startswith(b"HTTP/1.1 400")
+        assert b"leave out Upgrade" in found
+    assert api.learner.models["m"].rows == 0
+
+
+def test_what_was_learned_is_answered_before_what_follows_is_refused(raw: Raw, api: Api) -> None:
+    learn = post("/v2/models/m/learn", LEARN)
+    usual = post("/v2/models/m/learn?x", LEARN)
+    for k, first in enumerate((learn, usual, learn + usual + learn), start=1):
+        found = raw.ask(first, b"\0nonsense\r\n\r\n")
+        assert found.count(b'"learned":2') == found.count(b"HTTP/1.1 200") == max(1, 3 * (k == 3))
+        assert found.split(b"HTTP/1.1 ")[-1].startswith(b"400")
+        assert b'{"error":"the request must be HTTP/1.1.' in found
+    assert api.learner.models["m"].rows == 10
+
+
+def test_a_slow_second_request_does_not_take_the_answer_of_the_first(
+    raw: Raw, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw.kind, "seconds", 0.3)
+    before = Journal.transaction
+
+    def slow(journal: Journal) -> Any:
+        time.sleep(1.0)
+        return before(journal)
+
+    monkeypatch.setattr(Journal, "transaction", slow)
+    for path in ("learn", "learn?x"):
+        found = raw.ask(post(f"/v2/models/m/{path}", LEARN), b"GET /v2 HT").split(b"HTTP/1.1 ")[1:]
+        assert [each[:3] for each in found] == [b"200", b"408"]
+        assert b'{"error":"the request did not come whole in time."}' in found[1]
+    assert api.learner.models["m"].rows == 4
+
+
+def test_who_has_said_all_but_listens_is_answered(raw: Raw) -> None:
+    for path in ("learn", "learn?x"):
+        with socket.create_connection(("127.0.0.1", raw.port), timeout=30) as connection:
+            connection.sendall(post(f"/v2/models/m/{path}", LEARN))
+            connection.shutdown(socket.SHUT_WR)
+            found = b""
+            while part := connection.recv(65536):
+                found += part
+            assert b'"learned":2' in found
+
+
+def test_heads_and_requests_at_once_are_limited(raw: Raw) -> None:
+    for begun in (b"GET /v2 HTTP/1.1\r\nX: ", b"GET /", b"GET /v2 HTTP/1.1\r\n" + b"X: y\r\n" * 60_000):
+        assert sent_apart(raw, begun, b"a" * 200_000).startswith(b"HTTP/1.1 431")
+    first = post("/v2/models/m/learn?x", LEARN)
+    found = sent_apart(raw, first + b"GET /v2/health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1_500)
+    assert found.count(b"HTTP/1.1 200") == 1_001
+    assert found.count(b"HTTP/1.1 429") == 1
+
+
+def test_headers_after_a_body_and_a_second_host_are_not_taken(raw: Raw) -> None:
+    for path in ("infer", "infer?x"):
+        head = f"POST /v2/models/m/{path} HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        body = b"%x\r\n%b\r\n0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n" % (len(infer()), infer())
+        assert sent_apart(raw, head + body).startswith(b"HTTP/1.1 403")
+        twice = post(f"/v2/models/m/{path}", infer()).replace(b"Host:", b"Host: evil.example\r\nHost:")
+        assert raw.ask(twice).startswith(b"HTTP/1.1 400")
+
+
+def test_pages_that_go_away_amid_many_requests_watch_no_longer(raw: Raw, api: Api) -> None:
+    ask = b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", raw.port), timeout=30) as connection:
+            connection.sendall(ask)
+            connection.recv(1000)
+    wait_until(lambda: api.service.watchers == 0)
+    head = b"HEAD /events HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    assert raw.ask(head).startswith(b"HTTP/1.1 200")
+
+
+def test_too_many_connections_are_sent_away_in_words(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw.kind, "most", 2)
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(socket.create_connection(("127.0.0.1", raw.port), timeout=30))
+        time.sleep(0.2)
+        found = raw.ask(post("/v2/models/m/infer", infer()))
+        assert found.startswith(b"HTTP/1.1 503")
+        assert b"too many connections" in found
+        live = raw.ask(b"GET /v2/health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        assert live.startswith(b"HTTP/1.1 200")
+    time.sleep(0.2)
+    assert raw.ask(post("/v2/models/m/infer", infer(), "Connection: close")).startswith(b"HTTP/1.1 200")
 
 
 def test_a_client_that_asks_first_whether_to_go_on(raw: Raw) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote import BayesianEnsembleClassifier, load
+from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, load
 from bayesvote._input import as_rows
 from bayesvote.persistence import dumps
 from service.conftest import wait_until
@@ -74,7 +74,7 @@ def test_repeating_is_harmless_and_contradicting_is_refused(api: Api) -> None:
     assert api.state() == state
     other = "no" if labels[0] == "yes" else "yes"
     assert f"not {other!r}" in api.refused("label", 409, ids=["v", "u"], labels=[labels[1], other])
-    assert "learned already" in api.refused("infer", 409, rows=rows[:1], ids=["u"])
+    assert "has its label and was learned" in api.refused("infer", 409, rows=rows[:1], ids=["u"])
     answer = api.post("label", ids=["u", "v"], labels=labels[:2])
     assert (answer["learned"], answer["repeated"]) == (1, 1)
     assert "waits for its label" in api.refused("learn", 409, rows=rows[2:], labels=labels[2:], ids=["w"])
@@ -248,6 +248,7 @@ def test_models_are_made_once_and_retired(api: Api, serve: Callable[..., Api]) -
         ({"model": "osboost", "weighter": "voting"}, "has none"),
         ({"seed": -1}, ">= 0"),
         ({"more": 1}, "unknown field"),
+        ({"scale": 1}, "scale"),
     ],
 )
 def test_models_that_are_refused(serve: Callable[..., Api], change: dict[str, Any], word: str) -> None:
@@ -258,7 +259,35 @@ def test_models_that_are_refused(serve: Callable[..., Api], change: dict[str, An
     assert word in answer.json()["error"]
     assert api.learner.models == {}
     assert api.learner.folder.journal.models() == []
-    assert api.request("PUT", "/v2/models/.hidden", {"columns": 3, "classes": [0, 1]}).status_code == 400
+    for name in (".hidden", "line%0a", "%ff"):
+        assert api.request("PUT", f"/v2/models/{name}", {"columns": 3, "classes": [0, 1]}).status_code == 400
+
+
+@pytest.mark.parametrize("model", [BayesianEnsembleClassifier, OzaBoostClassifier])
+def test_numbers_whose_kinds_are_stated_are_a_table_as_in_python(serve: Callable[..., Api], model: Any) -> None:
+    """So that boosters learn rows with gaps, too."""
+    api = serve()
+    kinds = dict.fromkeys("abc", "number")
+    name = "ozaboost" if model is OzaBoostClassifier else "bayesian"
+    api.put("m", columns=kinds, classes=["no", "yes"], model=name, n_members=5, scale=False)
+    X, y = rows_of(60)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    api.post("learn", rows=objects(X), labels=said(y))
+    twin = model(n_members=5, scale=False, columns=kinds, random_state=0)
+    table = {name: [row[name] for row in objects(X)] for name in kinds}
+    twin.partial_fit(table, said(y), classes=["no", "yes"])
+    given = {"name": "X", "shape": [60, 3], "datatype": "FP64"}
+    given["data"] = [None if value != value else value for value in X.ravel().tolist()]
+    for asked in ({"rows": objects(X)}, {"inputs": [given]}):
+        np.testing.assert_array_equal(output(api.post("infer", **asked), "probability"), twin.predict_proba(table))
+    assert len(np.unique(output(api.post("infer", rows=objects(X)), "label"))) == 2
+
+
+def test_more_rows_than_may_wait_are_refused(serve: Callable[..., Api]) -> None:
+    api = serve(pending=3)
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron")
+    X, _ = rows_of(4)
+    assert "at most 3" in api.refused("infer", 413, rows=objects(X), ids=list("uvwx"))
 
 
 def test_a_key_that_comes_twice_makes_no_model(serve: Callable[..., Api]) -> None:

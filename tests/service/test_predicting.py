@@ -111,6 +111,7 @@ X1 = {"name": "X", "shape": [1, 3], "datatype": "FP64", "data": [1, 2, 3]}
         ({"rows": [BAD_ROW | {"c": 0.0}] * 2, "ids": ["a", "a"]}, "differ"),
         ({"rows": [BAD_ROW | {"c": 0.0}], "ids": ["a\nb"]}, "matching regex"),
         ({"rows": [BAD_ROW | {"c": 0.0}], "outputs": [{"name": "other"}]}, "got 'other'"),
+        ({"rows": [BAD_ROW | {"c": 0.0}], "outputs": [{"name": "label"}] * 2}, "each once"),
         ({"inputs": [X1 | {"shape": [1, 2], "data": [1, 2]}]}, "shape"),
         ({"inputs": [X1 | {"shape": [3]}]}, "shape"),
         ({"inputs": [X1 | {"data": [1, 2]}]}, "shape"),

@@ -212,6 +212,46 @@ def test_a_copy_while_it_is_served(serve: Callable[..., Api], tmp_path: Path) ->
         service.copy(api.folder, tmp_path / "copy")
 
 
+def test_a_copy_has_the_retired_and_notices_a_missing_end(serve: Callable[..., Api], tmp_path: Path) -> None:
+    api = taught(serve)
+    api.put("other", columns=2, classes=[0, 1], members="perceptron")
+    assert api.request("DELETE", "/v2/models/other").status_code == 204
+    service.copy(api.folder, tmp_path / "copy")
+    names = {file.name for file in (api.folder / "retired").iterdir()}
+    assert names == {file.name for file in (tmp_path / "copy" / "retired").iterdir()} != set()
+    with sqlite3.connect(tmp_path / "copy" / "journal.sqlite") as database:
+        database.execute("UPDATE transactions SET count = count - 1")
+    database.close()
+    with pytest.raises(ValueError, match="it was cut off or replaced by an older one"):
+        Folder(tmp_path / "copy")
+
+
+def test_files_of_models_are_checked_and_those_left_alone_are_told(
+    serve: Callable[..., Api], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = taught(serve)
+    other = dumps(api.learner.models["m"].estimator)
+    api.stop()
+    (api.folder / "cut.safetensors").write_bytes(other[:100])
+    (api.folder / "new.safetensors").write_bytes(other)
+    report = service.check(api.folder)
+    assert "new.safetensors can be taken up" in report.good
+    assert any("cut.safetensors must be a model that can be served" in each for each in report.bad)
+    (api.folder / "cut.safetensors").rename(api.folder / "we ird.safetensors")
+    folder = Folder(api.folder)
+    with pytest.raises(ValueError, match=r"must be named by 1 to 64 letters"):
+        folder.open_models()
+    folder.close()
+    (api.folder / "we ird.safetensors").rename(tmp_path / "away")
+    serve().stop()
+    assert "left alone" not in caplog.text
+    serve().stop()  # new is served since, by the same file
+    assert "left alone" not in caplog.text
+    (api.folder / "m.safetensors").write_bytes(other)
+    serve()
+    assert "a file is left alone" in caplog.text
+
+
 def test_a_model_that_fails_to_learn_goes_on_after_a_restart(
     serve: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,13 +17,14 @@ from bayesvote.service.models import Served
 from bayesvote.service.protocol import answered, check_ids, check_keys, decoded, given, labels, parted, wanted
 from bayesvote.service.service import Service
 from bayesvote.service.types import (
+    NAME,
+    NAME_RULE,
     InferRequest,
     LabelRequest,
     LearnAnswer,
     LearnRequest,
     Live,
     ModelRequest,
-    Name,
     NamedReady,
     Ready,
     Refusal,
@@ -68,6 +69,9 @@ class Routes:
         asked = decoded(InferRequest, head)
         outputs = wanted(served, asked)
         rows, ids = given(served, asked, rest, self.service.limits)
+        if len(ids) > self.service.limits.pending:
+            most = self.service.limits.pending
+            raise Refusal(413, f"ids must be at most {most:,}, as so many rows may wait for their labels.")
         names = {each.name for each in outputs}
         certainty, contributions = "certainty" in names, "contributions" in names
         slow = contributions or (certainty and not served.soon_certain)
@@ -116,11 +120,8 @@ class Routes:
     async def put(self, request: Request) -> Response:
         """Make a model."""
         name = request.path_params["name"]
-        try:
-            msgspec.convert(name, Name)
-        except msgspec.ValidationError:
-            reason = "the name of a model must have from 1 to 64 letters, digits, dots, dashes or underscores"
-            raise Refusal(400, f"{reason}, and start with a letter or digit.") from None
+        if not NAME.fullmatch(name):
+            raise Refusal(400, f"the name of a model must have {NAME_RULE}.")
         body = await self.service.body(request.scope, request.receive)
         asked = decoded(ModelRequest, body)
         check_keys(body)

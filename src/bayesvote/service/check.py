@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bayesvote._checks import InputError
 from bayesvote.persistence import dumps
-from bayesvote.service.folder import SNAPSHOTS, chunks, from_snapshot, replay
+from bayesvote.service.folder import SNAPSHOTS, chunks, from_snapshot, model_files, model_of, replay
 from bayesvote.service.journal import FILE, Journal, ModelRow, Snapshot
 from bayesvote.service.models import Served
 
@@ -34,8 +34,10 @@ def check(path: Path) -> Report:
             report.bad.append(f"{FILE} is damaged: {'; '.join(faults[:5])}")
             return report
         report.good.append(f"{FILE} is whole")
-        for row in journal.models():
+        served = journal.models()
+        for row in served:
             _check_model(path, journal, row, report)
+        _check_files(path, {row.name for row in served}, report)
     except sqlite3.DatabaseError as error:
         report.bad.append(f"{FILE} cannot be read: {error}")
     finally:
@@ -71,6 +73,19 @@ def _check_model(path: Path, journal: Journal, row: ModelRow, report: Report) ->
         return
     waiting = journal.count_pending(row.number)
     report.good.append(f"{row.name}: {served.rows:,} rows learned, {waiting:,} wait for their label")
+
+
+def _check_files(path: Path, served: set[str], report: Report) -> None:
+    """Load the files that the next start would take up."""
+    for file, name in model_files(path):
+        if name in served:
+            continue
+        try:
+            model_of(file, name)
+        except InputError as error:
+            report.bad.append(str(error))
+        else:
+            report.good.append(f"{file.name} can be taken up")
 
 
 def _replay(journal: Journal, served: Served, until: int | None) -> None:

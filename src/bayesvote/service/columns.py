@@ -70,6 +70,13 @@ class Columns(ABC):
         """Rows for the journal, all of them."""
         return b"".join(self.split(rows))
 
+    def matrix(self, tensor: Tensor, binary: bytes | None) -> Array:
+        """Numbers of a tensor that holds all columns."""
+        d = len(self.names)
+        if len(tensor.shape) != 2 or tensor.shape[1] != d:
+            raise Refusal(400, f"inputs: {MATRIX} must have the shape [-1, {d}], got {tensor.shape}.")
+        return numbers(tensor, binary).reshape(tensor.shape)
+
     def check_names(self, i: int, row: dict[str, Cell]) -> None:
         """Refuse a row that has other columns."""
         if row.keys() == self.kinds.keys():
@@ -117,12 +124,8 @@ class Numbers(Columns):
 
     def tensors(self, given: dict[str, Tensor], binary: dict[str, bytes]) -> Array:
         """Rows that came as tensors: all columns in one, or each in its own."""
-        d = len(self.names)
-        if MATRIX in given and len(given) == 1:
-            tensor = given[MATRIX]
-            if len(tensor.shape) != 2 or tensor.shape[1] != d:
-                raise Refusal(400, f"inputs: {MATRIX} must have the shape [-1, {d}], got {tensor.shape}.")
-            return _moderate(numbers(tensor, binary.get(MATRIX)).reshape(tensor.shape))
+        if given.keys() == {MATRIX}:
+            return _moderate(self.matrix(given[MATRIX], binary.get(MATRIX)))
         self.check_tensors(given, f"{MATRIX!r} with all columns, or ")
         return _moderate(np.stack([numbers(given[name], binary.get(name)) for name in self.names], axis=1))
 
@@ -195,7 +198,11 @@ class Mixed(Columns):
         return self._checked([[row[name] for name in self.names] for row in given])
 
     def tensors(self, given: dict[str, Tensor], binary: dict[str, bytes]) -> list[list[Cell]]:
-        """Rows that came as tensors, one per column."""
+        """Rows that came as tensors, one per column; if all are numbers, also all in one."""
+        if given.keys() == {MATRIX} and {*self.kinds.values()} == {"number"}:
+            found = self.matrix(given[MATRIX], binary.get(MATRIX)).tolist()
+            cells = [[None if value != value else value for value in row] for row in found]
+            return self.rows([dict(zip(self.names, row, strict=True)) for row in cells])
         self.check_tensors(given)
         found = []
         for name, kind in self.kinds.items():

@@ -1,6 +1,7 @@
 """A folder of models: one learning process at a time, snapshots, and recovery from them and the journal."""
 
 import errno
+import hashlib
 import json
 import logging
 import os
@@ -17,8 +18,9 @@ from bayesvote._checks import InputError
 from bayesvote._files import replace_file
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.persistence import ModelFileError, dumps
-from bayesvote.service.journal import FILE, Entry, Journal, ModelRow, Snapshot, checksum
+from bayesvote.service.journal import FILE, HEAD, Entry, Journal, ModelRow, Snapshot, checksum
 from bayesvote.service.models import CHUNK, Figures, Served, from_file
+from bayesvote.service.types import NAME, NAME_RULE
 
 LOCK, SNAPSHOTS, RETIRED, ENDING = "lock", "snapshots", "retired", ".safetensors"
 KEPT = 2  # snapshots of a model: if the last one is spoilt, the one before and the journal give the same model
@@ -56,18 +58,15 @@ class Folder:
         """Models as they were, and those whose files are new."""
         self._clean()
         found = [recovered(self.path, self.journal, row) for row in self.journal.models()]
-        known = {served.name for served in found}
-        for file in sorted(self.path.glob(f"*{ENDING}")):
-            name = file.name.removesuffix(ENDING)
-            if name in known:
-                continue
-            try:
-                estimator = from_file(file.read_bytes())
-            except (OSError, ValueError) as error:
-                reason = str(error).removesuffix(".")
-                raise InputError("serve", str(file), "must be a model that can be served", reason) from error
-            found.append(self.add(name, estimator, json.dumps({"file": file.name})))
-            log.info("took up a model", extra={"model": name, "file": file.name})
+        known = {served.name: served.number for served in found}
+        for file, name in model_files(self.path):
+            if name not in known:
+                estimator, digest = model_of(file, name)
+                found.append(self.add(name, estimator, json.dumps({"file": file.name, "sha256": digest})))
+                log.info("took up a model", extra={"model": name, "file": file.name})
+            elif json.loads(self.journal.spec(known[name])).get("sha256") != _digest(file.read_bytes()):
+                reason = "a model of that name is served already. DELETE that one and start again to serve the file"
+                log.warning("a file is left alone", extra={"file": file.name, "reason": reason})
         return found
 
     def _clean(self) -> None:
@@ -124,6 +123,28 @@ class Folder:
             self.journal.retire(served.number, time.time())
         with suppress(FileNotFoundError):  # the file it came from, or it would be taken up again
             os.replace(self.path / f"{served.name}{ENDING}", self.path / RETIRED / f"{stem}.first{ENDING}")
+
+
+def model_files(path: Path) -> list[tuple[Path, str]]:
+    """Saved models that lie in a folder, and their names."""
+    return [(file, file.name.removesuffix(ENDING)) for file in sorted(path.glob(f"*{ENDING}"))]
+
+
+def model_of(file: Path, name: str) -> tuple[OnlineClassifier[Any], str]:
+    """Load a saved model that can be served, and the checksum of its file."""
+    if not NAME.fullmatch(name):
+        shown = str(file).encode(errors="backslashreplace").decode()
+        raise InputError("serve", shown, f"must be named by {NAME_RULE}", ascii(name), "Rename it.")
+    try:
+        data = file.read_bytes()
+        return from_file(data), _digest(data)
+    except (OSError, ValueError) as error:
+        reason = str(error).removesuffix(".")
+        raise InputError("serve", str(file), "must be a model that can be served", reason) from error
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def snapshot_of(served: Served) -> Snapshot:
@@ -235,6 +256,7 @@ def copy(path: Path, target: Path) -> None:
         for _ in range(5):  # a snapshot may be let go of between the two; the next try has the newer ones
             journal.copy_to(target / FILE)
             if _copied_snapshots(path, target):
+                shutil.copytree(path / RETIRED, target / RETIRED)
                 return
     finally:
         journal.close()
@@ -245,6 +267,7 @@ def _copied_snapshots(path: Path, target: Path) -> bool:
     copied = Journal(target, read_only=True)
     try:
         files = [each.file for row in copied.models() for each in copied.snapshots(row.number)]
+        (target / HEAD).write_bytes(copied.head)
     finally:
         copied.close()
     try:

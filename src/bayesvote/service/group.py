@@ -131,7 +131,9 @@ class Group:
         found, fresh = job.answers.probabilities, {}
         for place, (id_, row) in enumerate(zip(job.ids, self.served.columns.split(job.rows), strict=True)):
             if id_ in self.codes:
-                raise Refusal(409, f"ids[{place}]: the row {id_!r} was learned already. Choose a new id.")
+                raise Refusal(
+                    409, f"ids[{place}]: the row {id_!r} has its label and was learned. Another row needs a new id."
+                )
             waiting = self.waiting.get(id_)
             if waiting is None:
                 fresh[id_] = Waiting(row, found[place].tobytes())

@@ -130,6 +130,10 @@ class Guard:
             await send(message)
 
         try:
+            if scope.get("crowded") and scope["path"] not in _OPEN:
+                refusal = Refusal(503, "there are too many connections. Close some, or try again later.")
+                refusal.headers = {"connection": "close"}
+                raise refusal
             self.check(scope["path"], dict(scope["headers"]))
             await self._routes(scope, receive, sending)
         except Exception as error:
@@ -149,9 +153,15 @@ class Guard:
         before, _, rest = url.partition(MODELS)
         name, _, what = rest.partition(b"/")
         found = self._leans.get(what)
-        if before or not name or found is None or b"%" in name:
+        if before or not name or found is None or b"%" in name or b"?" in name:
             return None
         return found, name.decode("ascii")
+
+    def unrouted(self, refusal: Refusal) -> tuple[int, Headers, bytes]:
+        """Note the refusal of what is no request, and return the answer."""
+        self.note("a connection", "", refusal)
+        self.service.metrics.count("none", refusal.status, 0.0)
+        return refusal.status, *_refused(refusal)
 
     def check(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         """Refuse who may not ask."""
@@ -172,7 +182,7 @@ class Guard:
 
     def note(self, method: str, path: str, refusal: Refusal) -> None:
         """Remember a refusal, and log it."""
-        what = f"{method} {path}"
+        what = f"{method} {path}".rstrip()
         self.service.refused(what, refusal)
         now = time.monotonic()
         self._logged = [each for each in self._logged if each > now - 1]
@@ -263,7 +273,7 @@ def _refused(refusal: Refusal) -> tuple[Headers, bytes]:
         headers.append((b"www-authenticate", b'Basic realm="bayesvote", charset="UTF-8"'))
     if refusal.status in (503, 507):
         headers.append((b"retry-after", b"1"))
-    if refusal.status in (408, 413):  # what is left of the body is not read
+    if refusal.status == 413:  # what is left of the body is not read
         headers.append((b"connection", b"close"))
     return headers, body
 

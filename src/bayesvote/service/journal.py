@@ -174,7 +174,7 @@ class Journal:
             raise
         self._count += 1
         with suppress(OSError):
-            os.pwrite(self._head, b"%020d\n" % self._count, 0)
+            os.pwrite(self._head, self.head, 0)
 
     # Models
 
@@ -329,6 +329,11 @@ class Journal:
         """What SQLite finds wrong with its file."""
         found = [row[0] for row in self._db.execute("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
+
+    @property
+    def head(self) -> bytes:
+        """What ``acknowledged`` says of the transactions there are."""
+        return b"%020d\n" % self._count
 
     def copy_to(self, path: Path) -> None:
         """Copy the file while it is in use, by SQLite's own means."""

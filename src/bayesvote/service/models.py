@@ -25,7 +25,7 @@ CHUNK = 2048  # rows learned at a time; a prediction waits no longer than for on
 KINDS = ("number", "category", "boolean", "date")
 _FEATURES = {"category": 64, "date": 10}  # that a column becomes, about
 _BINS = 10
-_PARAMETERS = ("members", "n_members", "max_features", "weighter", "loss", "forgetting", "calibrated")
+_PARAMETERS = ("members", "n_members", "max_features", "weighter", "loss", "forgetting", "scale", "calibrated")
 
 
 class Figures:
@@ -195,17 +195,22 @@ def from_request(asked: ModelRequest, limits: Limits) -> OnlineClassifier[Any]:
     try:
         width = sum(_FEATURES.get(each, 1) for each in kinds.values())
         _check_size(asked.model, known, options, (width, len(classes)), limits)
-        return _started(kind, options, kinds, classes)
+        return _started(kind, options, kinds, classes, is_table=isinstance(asked.columns, dict))
     except (ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
         reason = error.sentence() if isinstance(error, RefusalError) else str(error) or type(error).__name__
         raise Refusal(400, reason) from error
 
 
 def _started(
-    kind: type[OnlineClassifier[Any]], options: dict[str, Any], kinds: dict[str, str], classes: NDArray[Any]
+    kind: type[OnlineClassifier[Any]],
+    options: dict[str, Any],
+    kinds: dict[str, str],
+    classes: NDArray[Any],
+    *,
+    is_table: bool,
 ) -> OnlineClassifier[Any]:
-    """Make a model that can predict before it has seen a row."""
-    if all(each == "number" for each in kinds.values()):
+    """Make a model that can predict before it has seen a row: of a table if kinds are stated, as in Python."""
+    if not is_table:
         estimator = kind(**options).start(len(kinds), classes)
         estimator.feature_names_in_ = np.array(list(kinds), dtype=object)
         return estimator

@@ -46,6 +46,8 @@ def routes(service: Service) -> list[Route]:
     async def events(request: Request) -> Response:
         if service.watchers >= _WATCHERS:
             raise Refusal(503, f"{_WATCHERS} pages watch already.")
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         name = request.query_params.get("model")
         headers = {"x-accel-buffering": "no"}
         return StreamingResponse(_stream(service, watch, name), media_type="text/event-stream", headers=headers)

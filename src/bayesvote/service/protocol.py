@@ -49,7 +49,9 @@ def decoded(kind: type[T], body: bytes) -> T:
     except msgspec.ValidationError as error:
         raise Refusal(400, f"the body must be as /openapi.json says: {error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal(400, f"the body must be JSON: {error}.") from None
+        odd = next((word for word in ("NaN", "Infinity") if word.encode() in body), None)
+        do = "" if odd is None else f" {odd} is not JSON: send null for a value that is not known."
+        raise Refusal(400, f"the body must be JSON: {error}.{do}") from None
     return found
 
 
@@ -146,9 +148,10 @@ def wanted(served: Served, asked: InferRequest) -> list[Wanted]:
     known = [each.name for each in served.outputs]
     if isinstance(asked.outputs, UnsetType) or not asked.outputs:
         return [Wanted(name) for name in known if name != "contributions"]
-    for each in asked.outputs:
-        if each.name not in known:
-            raise Refusal(400, f"outputs must be some of {', '.join(known)}, got {each.name!r}.")
+    names = [each.name for each in asked.outputs]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            raise Refusal(400, f"outputs must be some of {', '.join(known)}, each once, got {name!r}.")
     return asked.outputs
 
 

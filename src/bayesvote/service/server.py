@@ -77,6 +77,7 @@ class Options:
 def serve(options: Options) -> int:
     """Serve a folder until told to stop; return the exit code."""
     _set_up_log(options.log_json)
+    os.umask(0o077)  # rows and labels are nobody else's business
     token = options.token()
     listening = _listen(options)
     try:
@@ -136,14 +137,13 @@ async def _serve(options: Options, learner: Learner, token: str | None, listenin
     app = make_app(service, token, _LOCAL if token is None else None)
     config = uvicorn.Config(
         app,
-        http=protocol(app, options.limits.request_seconds),
+        http=protocol(app, options.limits.request_seconds, options.connections),
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=options.connections,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=max(1, round(options.shutdown_seconds)),
     )
@@ -209,7 +209,7 @@ class _Lines(logging.Formatter):
 def _set_up_log(as_json: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines(as_json))
-    for name, level in (("bayesvote.serve", logging.INFO), ("uvicorn", logging.WARNING)):
+    for name, level in (("bayesvote.serve", logging.INFO), ("uvicorn", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)

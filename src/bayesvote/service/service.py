@@ -56,6 +56,12 @@ class Service:
         if kind not in (b"", b"application/json", b"application/octet-stream"):
             got = kind.decode("latin-1")[:50]
             raise Refusal(415, f"Content-Type must be application/json, got {got!r}. With curl, use --json.")
+        coding = headers.get(b"content-encoding", b"identity").lower()
+        if coding != b"identity":
+            got = coding.decode("latin-1")[:50]
+            raise Refusal(415, f"Content-Encoding must be left out: bodies are taken as they are, got {got!r}.")
+        if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            raise Refusal(415, "Transfer-Encoding must be chunked, or be left out.")
         length = int(headers.get(b"content-length", b"0"))
         if length > self.limits.body:
             raise Refusal(413, f"the body must have at most {self.limits.body:,} bytes, got {length:,}.")

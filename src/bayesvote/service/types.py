@@ -1,5 +1,6 @@
 """What goes over the wire, as msgspec types: requests are decoded strictly, and /openapi.json is made from these."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -8,6 +9,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 Label = bool | int | float | str
 Cell = bool | float | str | None
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Of a model.")]
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # as a whole: the end of a pattern takes a line's end, too
+NAME_RULE = "1 to 64 letters, digits, dots, dashes or underscores, the first of them a letter or digit"
 Id = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=128, description="Of a row.")]
 Text = Annotated[str, Meta(max_length=200)]
 Size = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -76,6 +79,7 @@ class ModelRequest(Struct, forbid_unknown_fields=True):
     weighter: Text | UnsetType = UNSET
     loss: Text | UnsetType = UNSET
     forgetting: float | UnsetType = UNSET
+    scale: bool | UnsetType = UNSET
     calibrated: bool | UnsetType = UNSET
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
 
