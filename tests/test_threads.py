@@ -49,6 +49,16 @@ def test_the_last_thread_is_waited_for_and_its_error_is_told(monkeypatch: pytest
     with pytest.raises(ArithmeticError, match="2 to 4"):
         parallel_for(failing, 4)
 
+    def failing_here(first: int, last: int) -> None:
+        if first == 0:
+            raise ArithmeticError(f"{first} to {last}")
+        slow(first, last)
+
+    done.clear()
+    with pytest.raises(ArithmeticError, match="0 to 2"):
+        parallel_for(failing_here, 4)
+    assert done == [2, 3]  # nobody else is at work any more
+
 
 @pytest.mark.parametrize("given", ["", "0", "-1", "many"])
 def test_without_a_number_the_cores_count(monkeypatch: pytest.MonkeyPatch, given: str) -> None:

@@ -380,6 +380,15 @@ def test_refusals_come_before_anything_is_learned(X: Any, y: Any, options: dict[
         np.testing.assert_array_equal(mine, old)
 
 
+def test_rows_that_one_model_cannot_take_are_learned_by_none() -> None:
+    X, y = rows()
+    model, wide = MODELS["perceptrons"](2), Ensemble(PerceptronBank(5), GammaRate()).start(5, rng=1)
+    before = model.decide(X)
+    with pytest.raises(ValueError, match=r"X must have 5 features.*, got 4"):
+        prequential({"model": model, "wide": wide}, X, y)
+    np.testing.assert_array_equal(model.decide(X), before)
+
+
 def test_refusals_of_models_and_streams() -> None:
     X, y = rows()
     model = MODELS["perceptrons"](2)
