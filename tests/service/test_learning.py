@@ -1,5 +1,6 @@
 """Learning: what is learned, once, in which order, and how errors are counted."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ import pytest
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, load
 from bayesvote._input import as_rows
 from bayesvote.persistence import dumps
+from bayesvote.service.group import Teach
+from bayesvote.service.models import CHUNK
 from service.conftest import wait_until
 from service.helpers import Api, objects, output, rows_of, said
 
@@ -331,6 +334,24 @@ def test_one_client_is_not_kept_waiting(api: Api) -> None:
     X, _ = rows_of(1)
     api.post("learn", rows=objects(X), labels=["no"])
     start = time.monotonic()
-    api.learner._expected, api.learner._stays_until = 1, start + 60
+
+    def expect() -> None:
+        api.learner._expected, api.learner._stays_until = 1, start + 20
+
+    # By the thread itself, or what it remembers of the commit before could come after.
+    asyncio.run_coroutine_threadsafe(api.learner.call(expect), api._loop).result(60)
     api.post("learn", rows=objects(X), labels=["no"])
-    assert time.monotonic() - start < 50
+    assert time.monotonic() - start < 15
+
+
+def test_a_crowd_that_comes_at_once_is_learned_about_a_chunk_at_a_time(api: Api) -> None:
+    """Between two chunks others may predict, and a commit does not grow with the crowd."""
+    served, n, each = api.learner.models["m"], 7, CHUNK // 2
+    X, y = rows_of(n * each)
+
+    async def teach() -> None:
+        parts = [slice(k * each, (k + 1) * each) for k in range(n)]
+        await asyncio.gather(*(api.learner.do(Teach(served, [], X[part], y[part])) for part in parts))
+
+    asyncio.run_coroutine_threadsafe(teach(), api._loop).result(60)
+    assert (served.rows, api.learner.counters.grouped, api.learner.counters.commits) == (n * each, n, 4)
