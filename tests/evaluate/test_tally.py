@@ -127,6 +127,13 @@ def test_no_prediction_is_a_mistake() -> None:
     assert tally.kappa == pytest.approx(metrics.cohen_kappa_score(["a", "b", "a"], ["none", "b", "c"]))
 
 
+def test_no_prediction_is_no_label_of_the_brier_score() -> None:
+    tally = Tally()
+    tally.add(["a", "b", "b"], np.array([None, "b", "a"], dtype=object), np.array([np.nan, 0.02, 1.28]))
+    assert tally.labels == ["a", "b", None]
+    assert tally.brier == pytest.approx((0.1**2 + 0.8**2) / 2)  # of two labels, as scikit-learn has it
+
+
 def test_equal_numbers_are_one_label() -> None:
     tally = Tally([0, 1])
     assert not tally.add(np.array([0.0, 1.0]), np.array([False, True])).any()
