@@ -93,6 +93,7 @@ def test_features_of_very_different_sizes_leave_a_state_that_can_be_saved() -> N
         X = np.clip(X, -9e99, 9e99)
         bank = LogisticBank(2, max_features=4).start(4)
         assert np.all(np.isfinite(bank.scores_then_learn(X, (X[:, 0] > 0).astype(np.intp))))
+        assert bank.state is not None
         bank.check_state(bank.state)
 
 

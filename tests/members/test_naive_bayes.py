@@ -307,11 +307,13 @@ def test_a_value_that_was_never_seen_has_no_weight() -> None:
     X = np.column_stack((np.ones(20), np.arange(20) % 2))
     bank = NaiveBayesBank(2, max_features=None).start(2)
     bank.scores_then_learn(X, np.arange(20) % 2)
-    bank.check_state(bank.state)
+    state = bank.state
+    assert state is not None
+    bank.check_state(state)
     for change, word in (((3, 0, 0, 1.0), "second value"), ((2, 0, 1, 1e308), "of values")):
-        statistics = bank.state.statistics.copy()
+        statistics = state.statistics.copy()
         statistics[change[:3]] = change[3]
         with pytest.raises(ValueError, match=word):
-            bank.check_state(bank.state._replace(statistics=statistics))
+            bank.check_state(state._replace(statistics=statistics))
     with pytest.raises(ValueError, match="weight of rows"):
-        bank.check_state(bank.state._replace(total=bank.state.total + 1e300))
+        bank.check_state(state._replace(total=state.total + 1e300))

@@ -171,7 +171,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         present, mean, squares, other_value = state.statistics
         require(within(mean, -_MOST, _MOST), f"means in statistics must be at most {_MOST:g} in size")
         require(not np.any(np.abs(state.values_seen) > _MOST), f"values_seen must be at most {_MOST:g} in size")
-        require(within(state.total, 0, MOST_WEIGHT * MOST_ROWS), "total must be the weight of rows")
+        require(within(state.total, 0, MOST_WEIGHT * MOST_ROWS), "total must be at least 0, and the weight of rows")
         require(not np.any(state.statistics[[0, 2, 3]] < 0), "weights and squares in statistics must be at least 0")
         most = state.total[:, None] * (1 + 1e-9)
         require(not np.any(present > most), "a feature must not weigh more than its class in statistics")
