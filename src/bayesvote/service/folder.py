@@ -247,7 +247,7 @@ def copy(path: Path, target: Path) -> None:
     """Copy a folder while it is served: the journal by SQLite's own means, then the snapshots it names."""
     if not (path / FILE).is_file():
         raise InputError("serve", f"the folder {path}", f"must hold {FILE} to be copied", "no such file")
-    target.mkdir(parents=True, exist_ok=True)
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(target.iterdir()):
         raise InputError("serve", f"the folder {target}", "must be empty to take a copy", "one with files in it")
     (target / SNAPSHOTS).mkdir()
