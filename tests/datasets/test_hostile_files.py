@@ -239,3 +239,20 @@ def test_what_python_says_of_csv_is_told_in_our_words(tmp_path: Path, content: s
         list(stream(save(tmp_path, "x.csv", content.encode())))
     assert "field limit" not in str(caught.value)
     assert "new-line" not in str(caught.value)
+
+
+@pytest.mark.parametrize("at", [1, 50, 150])
+@pytest.mark.parametrize(
+    "bad", [b'1,"re,0', b"1,re\rd,0", b'1,"' + b"x" * 200_000 + b'",0'], ids=["quote", "CR", "long"]
+)
+def test_a_bad_line_among_the_first_does_not_make_numbers_of_texts(tmp_path: Path, bad: bytes, at: int) -> None:
+    lines = [b"a,colour,y", *(b"%d,%s,%d" % (i, (b"red", b"blue")[i % 2], i % 2) for i in range(2000))]
+    lines.insert(at, bad)
+    rows, labels, _ = read(save(tmp_path, "x.csv", b"\n".join(lines)))
+    assert (len(labels), rows.skipped) == (2000, 1)
+
+
+def test_texts_are_found_where_every_row_has_several_lines(tmp_path: Path) -> None:
+    lines = ["colour,note,y", *(f'red,"a\nb",{i % 2}' for i in range(200))]
+    rows, labels, _ = read(save(tmp_path, "x.csv", "\n".join(lines).encode()))
+    assert (len(labels), rows.skipped) == (200, 0)

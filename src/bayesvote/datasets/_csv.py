@@ -2,6 +2,8 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import BytesIO
 from itertools import chain
 from typing import Any
 
@@ -116,12 +118,7 @@ def _texts(
     unknown = [j for j in columns.features if names[j] not in kinds]
     if not unknown:
         return found
-    sample = lines.peek(_SAMPLE)
-    try:
-        texts = (line.decode("utf-8", "surrogateescape") for line in sample)
-        rows = [row for row in csv.reader(texts, delimiter=delimiter) if len(row) == len(names)]
-    except csv.Error:
-        rows = []
+    rows = _readable(lines.peek(_SAMPLE), delimiter, len(names))
     empty = set()
     for j in unknown:
         are = [numbers.reads(row[j]) for row in rows]
@@ -130,6 +127,20 @@ def _texts(
         elif True not in are and rows:
             empty.add(j)
     return found | empty if found else found
+
+
+def _readable(sample: list[bytes], delimiter: str, width: int) -> list[list[str]]:
+    """Rows of some lines. A line that cannot be read is left out: it says nothing about those after it."""
+    text = b"\n".join(line for line in sample if type(line) is not TooLong)
+    records = _Records(Lines(BytesIO(text)), delimiter, width, read=0)
+    rows: list[list[str]] = []
+    row: list[str] | None = []
+    while row is not None:
+        with suppress(InputError):
+            row = records.next(wait=True)
+            if row:
+                rows.append(row)
+    return rows
 
 
 def _distinct(bad: BadLines, names: list[str]) -> None:
