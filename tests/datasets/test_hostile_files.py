@@ -256,3 +256,13 @@ def test_texts_are_found_where_every_row_has_several_lines(tmp_path: Path) -> No
     lines = ["colour,note,y", *(f'red,"a\nb",{i % 2}' for i in range(200))]
     rows, labels, _ = read(save(tmp_path, "x.csv", "\n".join(lines).encode()))
     assert (len(labels), rows.skipped) == (200, 0)
+
+
+def test_libsvm_lines_that_end_with_carriage_returns_are_not_lost(tmp_path: Path) -> None:
+    text = b"1 1:0.5 # first\r-1 1:0.3\r1 1:0.2\r"
+    with pytest.raises(ValueError, match=r"line 1: it must end with a newline.* carriage return"):
+        list(stream(save(tmp_path, "x.libsvm", text)))
+    with pytest.raises(ValueError, match=r"line 1: it must end with a newline.* carriage return"):
+        list(stream_unlabelled(tmp_path / "x.libsvm", n_features=1))
+    rows, labels, _ = read(save(tmp_path, "y.libsvm", text + b"\n1 1:0.5 # as on Windows\r\n-1 1:0.1\r\n"))
+    assert (labels, rows.skipped) == ([1, -1], 1)

@@ -77,13 +77,16 @@ def read_libsvm(
 
 
 def _unreadable(batch: list[bytes], first: int) -> dict[int, InputError]:
-    """Empty the lines that are too long or no text; return their faults, by the lines' numbers."""
+    """Empty the lines that are too long, no text, or several in one; return their faults, by the lines' numbers."""
     faults: dict[int, InputError] = {}
     for i, line in enumerate(batch):
         if type(line) is TooLong:
             faults[first + i] = too_long(LONGEST_LINE)
         elif len(line.translate(None, _CONTROLS)) < len(line):
             faults[first + i] = fault("it", "must be text, without control characters", "one with some")
+        elif b"\r" in line and b"\r" in line.rstrip(b"\r"):  # after a comment, the kernel would pass over the rest
+            must = "must end with a newline, not with a carriage return only"
+            faults[first + i] = fault("it", must, "carriage returns inside", "Convert the ends of the lines.")
         else:
             continue
         batch[i] = b""
