@@ -266,3 +266,18 @@ def test_libsvm_lines_that_end_with_carriage_returns_are_not_lost(tmp_path: Path
         list(stream_unlabelled(tmp_path / "x.libsvm", n_features=1))
     rows, labels, _ = read(save(tmp_path, "y.libsvm", text + b"\n1 1:0.5 # as on Windows\r\n-1 1:0.1\r\n"))
     assert (labels, rows.skipped) == ([1, -1], 1)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 4096])
+@pytest.mark.parametrize(
+    ("first", "mark"),
+    [("n.a.;1;0", ","), (".;1;0", ","), ("1.5;x;0", ","), ("1,5;2;", "."), ("1,5;x;0", "."), ("1.5;2;", ",")],
+)
+def test_a_refused_row_does_not_decide_the_decimal_mark(tmp_path: Path, first: str, mark: str, chunk_size: int) -> None:
+    lines = ["a;b;y", first, *(f"{i}{mark}5;{i}{mark}25;{i % 2}" for i in range(300))]
+    path = save(tmp_path, "x.csv", "\n".join(lines).encode())
+    rows = stream(path, bad_lines="skip", chunk_size=chunk_size)
+    X = np.concatenate([chunk.X for chunk in rows])
+    assert rows.skipped == 1
+    assert X[3].tolist() == [3.5, 3.25]
+    assert len(X) == 300

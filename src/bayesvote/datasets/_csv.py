@@ -20,6 +20,7 @@ from bayesvote.datasets._readers import (
     Numbers,
     Reading,
     fault,
+    is_label,
     is_number,
     plain_text,
     shown,
@@ -355,6 +356,7 @@ class _Table:
             return False
         width = len(self._header)
         n = len(fields) // width
+        mark = self._numbers.mark
         found = self._numbers.block([*chain(*zip(*(fields[j::width] for j in self._of_numbers), strict=True))])
         if found is not None:
             try:
@@ -363,7 +365,12 @@ class _Table:
                 ]
             except InputError:
                 found = None
+        if self._label is not None and self._numbers.mark != mark:
+            labels = map(_decoded, fields[self._label :: width])
+            # A row without a label will be refused, so it must not decide the decimal mark: see row by row.
+            found = found if all(map(is_label, labels)) else None
         if found is None:
+            self._numbers.mark = mark
             # Lines like these are probably to come, so fewer and fewer blocks are tried in vain.
             self._slowly, self._backlog = n * self._backlog, min(2 * self._backlog, 64)
             return False
@@ -381,6 +388,7 @@ class _Table:
         if not row:
             return row is not None
         fields = [row[j] for j in self._of_numbers]
+        mark = self._numbers.mark
         try:
             found = self._numbers.row(fields, self._names)
             if self._of_texts:
@@ -393,6 +401,8 @@ class _Table:
         rows.add(found, records.number)
         if self._label is not None:
             rows.labels.append(row[self._label])
+            if self._numbers.mark != mark and not is_label(row[self._label]):
+                self._numbers.mark = mark  # the row will be refused, so it decides nothing
         return True
 
     def _made(self, rows: _Rows) -> Any:

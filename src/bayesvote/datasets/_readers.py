@@ -115,6 +115,30 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
+def _label_text(text: str) -> str:
+    """A label without blanks around it."""
+    text = text.strip()
+    if text.casefold() in NOTHING:
+        raise fault("the label", "is missing")
+    if "\0" in text:
+        # NumPy's strings lose it at their end, so that two labels would become one.
+        raise fault("the label", "must not hold a NUL character", shown(text))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise fault("the label", "is not UTF-8 text") from None
+    return text
+
+
+def is_label(text: str) -> bool:
+    """Whether a text can be a label."""
+    try:
+        _label_text(text)
+    except InputError:
+        return False
+    return True
+
+
 class LabelReader:
     """Reads labels: all of them as the first is, whole numbers, numbers or strings."""
 
@@ -123,16 +147,7 @@ class LabelReader:
         self.read = lru_cache(maxsize=4096)(self._read)
 
     def _read(self, text: str) -> int | float | str:
-        text = text.strip()
-        if text.casefold() in NOTHING:
-            raise fault("the label", "is missing")
-        if "\0" in text:
-            # NumPy's strings lose it at their end, so that two labels would become one.
-            raise fault("the label", "must not hold a NUL character", shown(text))
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise fault("the label", "is not UTF-8 text") from None
+        text = _label_text(text)
         number = float(text) if is_number(text) else np.nan
         # Beyond 2**53 whole numbers would be rounded, so that two labels could become one.
         kind = str if not abs(number) <= 2**53 else int if number.is_integer() else float
@@ -195,6 +210,15 @@ class Numbers:
         self._open = decimal is None
         self._comma = decimal == ","
 
+    @property
+    def mark(self) -> tuple[bool, bool]:
+        """What is known of the decimal mark: whether nothing is, and whether it is a comma."""
+        return self._open, self._comma
+
+    @mark.setter
+    def mark(self, known: tuple[bool, bool]) -> None:
+        self._open, self._comma = known
+
     def reads(self, text: str) -> bool | None:
         """Whether a text would be read as a number; None if it is missing."""
         text = text.strip()
@@ -215,7 +239,12 @@ class Numbers:
                         return values
             except ValueError:
                 pass
-        return [self.value(f"column {name!r}", text) for name, text in zip(names, texts, strict=True)]
+        before = self.mark
+        try:
+            return [self.value(f"column {name!r}", text) for name, text in zip(names, texts, strict=True)]
+        except InputError:
+            self.mark = before  # a row that is refused decides nothing
+            raise
 
     def block(self, fields: list[bytes]) -> Array | None:
         """Values of the fields of many rows, NaN for empty ones; None if they must be read one by one."""
@@ -242,8 +271,9 @@ class Numbers:
             return finite(name, text.replace(".", "").replace(",", "."))
         if self._comma and "." in text:
             raise fault(name, "must be a number with a decimal comma, as those before", shown(text))
+        value = finite(name, text, self._do)
         self._open = self._open and "." not in text
-        return finite(name, text, self._do)
+        return value
 
 
 def plain_text(name: str, text: str) -> str:
