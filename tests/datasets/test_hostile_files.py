@@ -281,3 +281,46 @@ def test_a_refused_row_does_not_decide_the_decimal_mark(tmp_path: Path, first: s
     assert rows.skipped == 1
     assert X[3].tolist() == [3.5, 3.25]
     assert len(X) == 300
+
+
+def odd_parquet(folder: Path, column: Any, labels: Any = None) -> Path:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = folder / "x.parquet"
+    pq.write_table(pa.table({"a": column, "y": [0, 1] * (len(column) // 2) if labels is None else labels}), path)
+    return path
+
+
+@pytest.mark.parametrize("case", ["seconds", "days", "texts"])
+def test_parquet_values_that_python_cannot_hold_are_bad_rows(tmp_path: Path, case: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    texts = pa.StringArray.from_buffers(4, pa.py_buffer(np.arange(5, dtype=np.int32)), pa.py_buffer(b"a\xffbc"))
+    column, words = {
+        "seconds": (pa.array([1, 2**52, 2, 3], pa.timestamp("s")), "must be a date from year 1 to 9999"),
+        "days": (pa.array([1, 2**31 - 1, 2, 3], pa.int32()).view(pa.date32()), "must be a date from year 1 to 9999"),
+        "texts": (texts, "is not UTF-8 text"),
+    }[case]
+    path = odd_parquet(tmp_path, column)
+    with pytest.raises(InputError, match=f"line 2: column 'a' {words}"):
+        list(stream(path))
+    rows, labels, numbers = read(path)
+    assert (labels, numbers, rows.skipped) == ([0, 0, 1], [1, 3, 4], 1)
+    path = odd_parquet(tmp_path, [1.0, 2.0, 3.0, 4.0], column)
+    assert read(path)[2] == [1, 3, 4]
+    if case == "texts":
+        assert survey(path, bad_lines="skip").labels.tolist() == ["a", "b", "c"]
+        # Arrow reads the values of a categorical column all or none.
+        codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), texts)
+        with pytest.raises(InputError, match=r"must be a whole file.*UTF8"):
+            read(odd_parquet(tmp_path, codes))
+        with pytest.raises(InputError, match=r"must be a whole file.*UTF8"):
+            survey(odd_parquet(tmp_path, [1.0, 2.0, 3.0, 4.0], codes))
+
+
+def test_an_unknown_time_zone_of_parquet_is_told(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    path = odd_parquet(tmp_path, pa.array([1, 2], pa.timestamp("us", tz="Mars/Phobos")))
+    with pytest.raises(
+        InputError, match=r"column 'a' of .* must be in a time zone that is known here, got 'Mars/Phobos'"
+    ):
+        stream(path)
+    assert len(read(odd_parquet(tmp_path, pa.array([1, 2], pa.timestamp("us", tz="Europe/Paris"))))[1]) == 2

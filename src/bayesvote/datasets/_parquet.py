@@ -1,6 +1,7 @@
 """Reader of Parquet: the columns that are asked for, and no others."""
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -9,7 +10,9 @@ from numpy.typing import NDArray
 from bayesvote._checks import InputError
 from bayesvote._input import LARGEST
 from bayesvote.datasets._columns import Choose, Header
-from bayesvote.datasets._readers import Assembler, BadLines, Chunk, LabelReader, Reading, fault
+from bayesvote.datasets._readers import Assembler, BadLines, Chunk, LabelReader, Reading, fault, shown
+
+_UNREADABLE = (ValueError, OverflowError)  # what Arrow raises for values that Python cannot hold
 
 
 def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines, kinds: Mapping[str, str]) -> Reading:
@@ -30,6 +33,8 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
         if j not in of_numbers and not _is_plain(kind):
             subject = f"column {schema.names[j]!r} of {bad.source}"
             raise InputError(bad.who, subject, "must hold numbers, texts, truth values or dates", str(kind), "Drop it.")
+    for j in (*features, *([] if label is None else [label])):
+        _check_zone(bad, schema.names[j], schema.field(j).type)
     as_table = bool(kinds) or len(of_numbers) < len(features)
     # Columns are asked for by name; where names are not unique, by place among all of them.
     unique = len(set(schema.names)) == len(schema.names)
@@ -37,10 +42,16 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     asked = [schema.names[j] for j in read_places] if unique else None
     place = {j: k for k, j in enumerate(read_places)}
 
+    def batches() -> Iterator[Any]:
+        try:
+            yield from table.iter_batches(batch_size=chunk_size, columns=asked)
+        except pyarrow.ArrowException as error:
+            raise OSError(str(error)) from error
+
     def chunks() -> Iterator[Chunk]:
         assembler = Assembler(bad)
         read = 0
-        for batch in table.iter_batches(batch_size=chunk_size, columns=asked):
+        for batch in batches():
             values = np.empty((batch.num_rows, len(of_numbers)))
             for k, j in enumerate(of_numbers):
                 values[:, k] = batch.column(place[j]).cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -49,10 +60,14 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
             if as_table:
                 of_column = {j: values[:, k] for k, j in enumerate(of_numbers)}
                 X = {
-                    schema.names[j]: of_column[j] if j in of_column else batch.column(place[j]).to_pylist()
+                    schema.names[j]: of_column[j]
+                    if j in of_column
+                    else _listed(batch.column(place[j]), schema.names[j], read + 1, faults)
                     for j in features
                 }
-            labels = None if label is None else _texts(batch.column(place[label]).to_pylist())
+            labels = None
+            if label is not None:
+                labels = _texts(_listed(batch.column(place[label]), schema.names[label], read + 1, faults))
             yield from assembler.chunk(X, labels, np.arange(read + 1, read + 1 + len(values)), faults)
             read += batch.num_rows
 
@@ -63,14 +78,14 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
         found: set[Any] = set()
         for group in range(table.num_row_groups):
             # Any row comes with the categories of its whole group. The first label decides whether labels are numbers.
-            for batch in table.iter_batches(1, row_groups=[group], columns=[schema.names[label]]):
-                column = batch.column(0)
-                try:
+            try:
+                for batch in table.iter_batches(1, row_groups=[group], columns=[schema.names[label]]):
+                    column = batch.column(0)
                     found.update(map(reader.read, _texts(column.to_pylist()) if group == 0 else []))
                     found.update(map(reader.read, _texts(column.dictionary.to_pylist())))
-                except InputError:
-                    return None  # reading the rows will tell which of them is wrong
-                break
+                    break
+            except (InputError, *_UNREADABLE):
+                return None  # reading the rows will tell which of them is wrong
         return np.array(sorted(found)) if found else None
 
     target = None if label is None else schema.names[label]
@@ -90,6 +105,42 @@ def _is_plain(kind: Any) -> bool:
     kind = kind.value_type if types.is_dictionary(kind) else kind
     tests = (types.is_string, types.is_large_string, types.is_date, types.is_timestamp)
     return _is_number(kind) or any(test(kind) for test in (*tests, types.is_null))
+
+
+def _check_zone(bad: BadLines, name: str, kind: Any) -> None:
+    """Refuse times of which nobody here knows what they are in UTC."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_timestamp(kind) and kind.tz is not None:
+        try:
+            import_module("pyarrow").array([0], kind).to_pylist()
+        except (*_UNREADABLE, LookupError):
+            must = "must be in a time zone that is known here"
+            raise InputError(
+                bad.who, f"column {name!r} of {bad.source}", must, shown(kind.tz), "Convert it to UTC, or drop it."
+            ) from None
+
+
+def _listed(column: Any, name: str, first: int, faults: dict[int, InputError]) -> list[Any]:
+    """Values of a column; None for those that cannot be read, with a fault of their row."""
+    from pyarrow import types
+
+    try:
+        return list(column.to_pylist())
+    except _UNREADABLE:
+        pass
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    is_time = types.is_date(kind) or types.is_timestamp(kind)
+    must = "must be a date from year 1 to 9999" if is_time else "is not UTF-8 text"
+    values: list[Any] = []
+    for i, value in enumerate(column):
+        try:
+            values.append(value.as_py())
+        except _UNREADABLE:
+            values.append(None)
+            faults.setdefault(first + i, fault(f"column {name!r}", must))
+    return values
 
 
 def _index(schema: Any) -> frozenset[int]:
