@@ -1,6 +1,7 @@
 """Files that were damaged or made to do harm: what is bad is skipped and counted, and memory stays small."""
 
 import gzip
+import io
 import subprocess
 import sys
 import tracemalloc
@@ -12,6 +13,7 @@ import pytest
 
 from bayesvote._checks import InputError
 from bayesvote.datasets import Stream, stream, stream_unlabelled, survey
+from bayesvote.datasets._sources import _Zstandard
 
 
 def save(folder: Path, name: str, content: bytes) -> Path:
@@ -324,3 +326,15 @@ def test_an_unknown_time_zone_of_parquet_is_told(tmp_path: Path) -> None:
     ):
         stream(path)
     assert len(read(odd_parquet(tmp_path, pa.array([1, 2], pa.timestamp("us", tz="Europe/Paris"))))[1]) == 2
+
+
+def test_many_small_zstandard_frames_are_read_piece_by_piece(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    frame = zstandard.ZstdCompressor(write_content_size=False).compress(b"1 1:0.5\n")
+    raw = io.BytesIO(frame * 1000)
+    text = _Zstandard(io.BufferedReader(raw, 1))
+    assert b"".join(text.read(8) for _ in range(50)) == b"1 1:0.5\n" * 50
+    assert raw.tell() <= 2048  # 50 frames of 17 bytes; what is read ahead would be copied for every frame
+    assert b"".join(iter(lambda: text.read(8), b"")) == b"1 1:0.5\n" * 950
+    with pytest.raises(InputError, match="the last Zstandard frame is not complete"):
+        list(stream(save(tmp_path, "x.libsvm.zst", (frame * 1000)[:-3]), n_features=1))

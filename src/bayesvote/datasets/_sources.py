@@ -146,9 +146,9 @@ class _Zstandard(io.RawIOBase):
         from zstandard import ZstdError
 
         while not self._ready:
-            data = self._compressed.read(_PIECE)
+            # Frames may be tiny: what is left of a piece is used up before more is read, lest it be copied ever again.
+            data = (self._frame.eof and self._frame.unused_data) or self._compressed.read(_PIECE)
             if self._frame.eof:
-                data = self._frame.unused_data + data
                 if not data:
                     return 0
                 self._frame = self._new_frame()
