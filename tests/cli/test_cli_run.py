@@ -115,7 +115,10 @@ def test_bad_lines(cli: Cli, csv_file: Path) -> None:
     csv_file.write_text("\n".join(lines))
     refused = cli("run", csv_file, *SMALL)
     assert refused.code == 1
-    assert "line 6: column 'depth' must be a finite number, got 'tall'. State a column that holds texts" in refused.err
+    assert (
+        "line 6: column 'depth' must be a finite number, got 'tall'. Read a column of texts with --category 'depth'"
+        in refused.err
+    )
     assert "Fix the line, or skip lines like it with --bad-lines skip." in refused.err
     skipped = cli("run", csv_file, *SMALL, "--bad-lines", "skip", "--json")
     found = json.loads(skipped.out)

@@ -73,7 +73,10 @@ def test_kinds_are_stated(cli: Cli, table: Path, tmp_path: Path) -> None:
 def test_errors_speak_of_options_and_not_of_parameters(cli: Cli, table: Path, tmp_path: Path) -> None:
     every = "--category, --number, --boolean, --date and --drop must name columns of"
     for arguments, words in (
-        (("--date", "island"), "column 'island' must hold a date in every row, got 'Dream' in row 0. "),
+        (
+            ("--date", "island"),
+            "column 'island' must hold a date as 2020-12-31 or 2020-12-31T23:59 in every row, got 'Dream'. ",
+        ),
         (("--date", "island"), "State another kind, for example with --category 'island'."),
         (("--boolean", "island"), "for example with --category 'island'."),
         (("--number", "iland"), every),
@@ -166,3 +169,54 @@ def test_a_column_of_many_texts_is_told_in_the_words_of_the_command_line(cli: Cl
     assert "--drop 'name'" in done.err
     assert "columns=" not in done.err
     assert "UserWarning" not in done.err
+
+
+def test_a_label_that_is_missing_names_its_column(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("kind,size,sex\na,1,f\nb,2,\n")
+    refused = cli("run", path, *SMALL).err
+    assert "line 3: the label is missing in column 'sex'. The last column is the label unless another is" in refused
+    assert "named with --target NAME." in refused
+    refused = cli("run", path, *SMALL, "--target", "sex").err
+    assert "line 3: the label is missing in column 'sex'. Fix the line" in refused
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"size": [1, 2], "sex": ["f", None]}), tmp_path / "x.parquet")
+    assert "the label is missing in column 'sex'. The last column" in cli("run", tmp_path / "x.parquet", *SMALL).err
+
+
+def test_texts_among_numbers_are_told_with_the_option_that_reads_them(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('size,y\n1,a\n"1,5",b\n')
+    assert "If numbers have decimal commas here, read them with --decimal ,." in cli("run", path, *SMALL).err
+    path.write_text("size,y\n1,a\n2,b\nlarge,b\n")
+    assert "Read a column of texts with --category 'size'." in cli("run", path, *SMALL).err
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [("A,B,", "labels must not be empty"), ("A,A", "every label must be named once"), ("A", "two labels or more")],
+)
+def test_labels_that_are_named_badly(cli: Cli, table: Path, given: str, words: str) -> None:
+    refused = cli("run", table, *SMALL, "--classes", given)
+    assert refused.code == 2
+    assert "--classes" in refused.err
+    assert words in refused.err
+    assert repr(given) in refused.err
+
+
+def test_resume_speaks_of_kinds_by_their_options(cli: Cli, table: Path, tmp_path: Path) -> None:
+    command = ("run", table, *SMALL, "--checkpoint", tmp_path / "s")
+    assert cli(*command, "--category", "mass").code == 0
+    refused = cli(*command, "--drop", "mass", "--resume").err
+    assert "the kinds of columns were --category 'mass' and are --drop 'mass'" in refused
+    assert "--columns" not in refused
+
+
+def test_target_is_not_advised_where_it_was_given(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    for text, got in (("size,y\n", "no rows"), ("size,y\n1,a\n2,a\n", "only 'a'")):
+        path.write_text(text)
+        refused = cli("run", path, *SMALL, "--target", "y").err
+        assert f"must have two labels or more, got {got}" in refused
+        assert "--target" not in refused
+        assert "--target" in cli("run", path, *SMALL).err

@@ -115,7 +115,7 @@ class Sharding:
             raise typer.BadParameter("it must be left as it is with --engine.", param_hint=next(filter(what.get, what)))
         with usage():
             classifier: Any = settings.classifier()
-        classes = settings.classes and [text.strip() for text in settings.classes.split(",")]
+        classes = settings.named_classes() or None
         start = time.perf_counter()
         engine = self.engine()
         with _Bar() as bar, engine:

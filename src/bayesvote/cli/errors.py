@@ -1,5 +1,6 @@
 """Errors in the words of the command line, where parameters are options."""
 
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -39,6 +40,7 @@ def sentence(error: BaseException, options: Collection[str] = ()) -> str:
     '--n-features must be given.'
     """
     if isinstance(error, RefusalError):
+        error = RefusalError(error.who, error.subject, error.must, error.got, _advised(error.do), error.using)
         subject = _KINDS if error.subject == "columns" and "--category" in options else option(error.subject)
         if subject in options or subject == _KINDS:
             return error.sentence(subject, _written)
@@ -50,6 +52,16 @@ def sentence(error: BaseException, options: Collection[str] = ()) -> str:
     text = str(error)
     expected = isinstance(error, (ValueError, TypeError, ImportError, OSError))
     return text if expected and text else f"{type(error).__name__}: {text} (--debug shows where.)"
+
+
+def _advised(do: str) -> str:
+    """Advice of the readers of files, with options for parameters.
+
+    >>> _advised("Read it with columns={'zip': 'category'}, decimal=',' or target='NAME'.")
+    "Read it with --category 'zip', --decimal , or --target NAME."
+    """
+    do = re.sub(r"columns=\{(.*): '(\w+)'\}", r"--\2 \1", do)
+    return do.replace("decimal=','", "--decimal ,").replace("target='NAME'", "--target NAME")
 
 
 def _written(argument: Argument) -> str:

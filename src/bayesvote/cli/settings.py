@@ -50,6 +50,7 @@ class Settings:
 
     def classifier(self) -> Classifier:
         """Make a new model."""
+        self.named_classes()
         kind: Any = CLASSIFIERS[self.model]
         known = inspect.signature(kind).parameters
         options: dict[str, Any] = {"n_members": self.n_members, "random_state": self.seed}
@@ -110,22 +111,52 @@ class Settings:
 
     def known_classes(self, first: Chunk) -> NDArray[Any]:
         """The labels that were named, as numbers if those of the file are."""
-        texts = [text.strip() for text in (self.classes or "").split(",")]
+        texts = self.named_classes()
         kind = {"i": int, "f": float}.get(first.y.dtype.kind, str)
         try:
-            return np.unique(np.array([kind(text) for text in texts]))
+            found = np.unique(np.array([kind(text) for text in texts]))
         except ValueError:
             raise typer.BadParameter(
                 f"they must be numbers, as {first.y[0]} in the file is, got {self.classes!r}.", param_hint="--classes"
             ) from None
+        if len(found) < len(texts):
+            raise typer.BadParameter(f"every label must be named once, got {self.classes!r}.", param_hint="--classes")
+        return found
+
+    def named_classes(self) -> list[str]:
+        """The texts of the labels that were named; none if they were not."""
+        if self.classes is None:
+            return []
+        texts = [text.strip() for text in self.classes.split(",")]
+        wrong = None
+        if "" in texts:
+            wrong = "labels must not be empty"
+        elif len(set(texts)) < len(texts):
+            wrong = "every label must be named once"
+        elif len(texts) < 2:
+            wrong = "two labels or more must be named, as a,b"
+        if wrong:
+            raise typer.BadParameter(f"{wrong}, got {self.classes!r}.", param_hint="--classes")
+        return texts
 
     def differences(self, other: dict[str, Any]) -> list[str]:
         """Say which options differ from those before."""
         return [
-            f"{option(name)} was {other.get(name)!r} and is {value!r}"
+            f"the kinds of columns were {_kinds(other.get(name))} and are {_kinds(value)}"
+            if name == "columns"
+            else f"{option(name)} was {other.get(name)!r} and is {value!r}"
             for name, value in asdict(self).items()
             if other.get(name) != value
         ]
+
+
+def _kinds(columns: dict[str, str] | None) -> str:
+    """Options that state kinds of columns.
+
+    >>> _kinds({"zip": "category"}), _kinds(None)
+    ("--category 'zip'", 'not stated')
+    """
+    return " ".join(f"--{kind} {name!r}" for name, kind in (columns or {}).items()) or "not stated"
 
 
 def place_or_name(column: str | None) -> str | int | None:
@@ -156,7 +187,10 @@ def check_classes(source: str, classes: NDArray[Any], columns: list[str] | None,
         where = f" {default}It was looked for in {columns[-1]!r}. The columns are {listed(columns)}."
     if len(classes) < 2:
         got = f"only {classes.tolist()[0]!r}" if len(classes) else "no rows"
-        raise InputError("", source, "must have two labels or more", got, f"Pass --target or --classes.{where}")
+        do = "If others are to come, name all with --classes." if len(classes) else ""
+        if columns and target is None:
+            do = "Pass --target or --classes."
+        raise InputError("", source, "must have two labels or more", got, f"{do}{where}".lstrip())
     if len(classes) > _MOST_CLASSES:
         must = f"must have at most {_MOST_CLASSES} labels that are not named"
         do = f"Is --target the right column? If so, name the labels with --classes.{where}"

@@ -9,10 +9,14 @@ KINDS = ("boolean", "category", "date", "drop", "number")  # that a user can sta
 
 
 class Columns(NamedTuple):
-    """Which columns of a table to read, by their places: the features, and the label unless there is none."""
+    """Which columns of a table to read, by their places: the features, and the label unless there is none.
+
+    ``default`` says that the label is the last column because nobody has named it.
+    """
 
     features: list[int]
     label: int | None
+    default: bool = False
 
 
 class Header(NamedTuple):
@@ -70,7 +74,7 @@ def labelled_columns(who: str, source: str, header: Header, target: str | int | 
     features = [j for j in chosen if j != place and wanted.has(names[j])]
     if not features:
         raise InputError(who, source, "must have a label and at least one feature", f"only {names[place]!r}")
-    return Columns(features, place)
+    return Columns(features, place, target is None)
 
 
 def feature_columns(

@@ -17,6 +17,7 @@ from bayesvote.datasets._readers import (
     Assembler,
     BadLines,
     Chunk,
+    LabelReader,
     Numbers,
     Reading,
     fault,
@@ -54,8 +55,8 @@ def read_csv(
         names = [f"column {j}" for j in range(len(names))]
     columns = choose(Header(names))
     # Where columns are divided by commas, numbers have points.
-    do = "" if columns.label is None else "State a column that holds texts as a category."  # where one learns
-    numbers = Numbers(("." if delimiter == "," else None) if decimal is None else decimal, do)
+    mark = ("." if delimiter == "," else None) if decimal is None else decimal
+    numbers = Numbers(mark, learned=columns.label is not None)
     texts = _texts(lines, names, columns, numbers, delimiter, kinds)
     if kinds or texts:
         _distinct(bad, [names[j] for j in columns.features])
@@ -322,12 +323,13 @@ class _Table:
         self._of_numbers = [j for j in columns.features if j not in (texts or ())]
         self._of_texts = [j for j in columns.features if j in (texts or ())]
         self._names = [header[j] for j in self._of_numbers]
+        self._labels = LabelReader(None if columns.label is None else header[columns.label], columns.default)
         self._slowly = 0  # lines to read one by one, since some of them must be
         self._backlog = 1
 
     def chunks(self, chunk_size: int, bad: BadLines) -> Iterator[Chunk]:
         """All rows."""
-        assembler, records = Assembler(bad), self._records
+        assembler, records = Assembler(bad, self._labels), self._records
         more = True
         while more:
             rows, faults = _Rows(len(self._names)), dict[int, InputError]()

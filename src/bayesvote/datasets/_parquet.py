@@ -25,7 +25,7 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     except pyarrow.ArrowException as error:
         raise OSError(str(error)) from error
     schema = table.schema_arrow
-    features, label = choose(Header(schema.names, _index(schema)))
+    features, label, default = choose(Header(schema.names, _index(schema)))
     names = [schema.names[j] for j in features]
     of_numbers = [j for j in features if _is_number(schema.field(j).type)]
     for j in features:
@@ -42,6 +42,8 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     asked = [schema.names[j] for j in read_places] if unique else None
     place = {j: k for k, j in enumerate(read_places)}
 
+    target = None if label is None else schema.names[label]
+
     def batches() -> Iterator[Any]:
         try:
             yield from table.iter_batches(batch_size=chunk_size, columns=asked)
@@ -49,7 +51,7 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
             raise OSError(str(error)) from error
 
     def chunks() -> Iterator[Chunk]:
-        assembler = Assembler(bad)
+        assembler = Assembler(bad, LabelReader(target, default))
         read = 0
         for batch in batches():
             values = np.empty((batch.num_rows, len(of_numbers)))
@@ -88,7 +90,6 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
                 return None  # reading the rows will tell which of them is wrong
         return np.array(sorted(found)) if found else None
 
-    target = None if label is None else schema.names[label]
     return Reading(len(names), names, chunks(), target, categories, table.metadata.num_rows)
 
 

@@ -115,11 +115,11 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
-def _label_text(text: str) -> str:
-    """A label without blanks around it."""
+def _label_text(text: str, where: str = "", do: str = "") -> str:
+    """A label without blanks around it; ``where`` and ``do`` are for the error about a missing one."""
     text = text.strip()
     if text.casefold() in NOTHING:
-        raise fault("the label", "is missing")
+        raise fault("the label", f"is missing{where}", do=do)
     if "\0" in text:
         # NumPy's strings lose it at their end, so that two labels would become one.
         raise fault("the label", "must not hold a NUL character", shown(text))
@@ -140,14 +140,24 @@ def is_label(text: str) -> bool:
 
 
 class LabelReader:
-    """Reads labels: all of them as the first is, whole numbers, numbers or strings."""
+    """Reads labels: all of them as the first is, whole numbers, numbers or strings.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    column
+        The name of their column; None if they have none.
+    default
+        Whether it is the last one because nobody has named it.
+    """
+
+    def __init__(self, column: str | None = None, default: bool = False) -> None:
+        self._where = "" if column is None else f" in column {column!r}"
+        self._do = "The last column is the label unless another is named with target='NAME'." if default else ""
         self._kind: type | None = None
         self.read = lru_cache(maxsize=4096)(self._read)
 
     def _read(self, text: str) -> int | float | str:
-        text = _label_text(text)
+        text = _label_text(text, self._where, self._do)
         number = float(text) if is_number(text) else np.nan
         # Beyond 2**53 whole numbers would be rounded, so that two labels could become one.
         kind = str if not abs(number) <= 2**53 else int if number.is_integer() else float
@@ -163,9 +173,9 @@ class LabelReader:
 class Assembler:
     """Makes chunks of parsed rows: reads their labels, reports and leaves out the bad rows."""
 
-    def __init__(self, bad: BadLines) -> None:
+    def __init__(self, bad: BadLines, labels: LabelReader | None = None) -> None:
         self._bad = bad
-        self._labels = LabelReader()
+        self._labels = labels or LabelReader()
 
     def chunk(
         self,
@@ -201,12 +211,12 @@ class Numbers:
     ----------
     decimal
         The decimal mark, "." or ",". None for a point, or a comma if the file writes 1,5 and never 1.5.
-    do
-        What to do about a text that is no number.
+    learned
+        Whether the columns are learned from, so that their kinds can be stated.
     """
 
-    def __init__(self, decimal: str | None, do: str = "") -> None:
-        self._do = do
+    def __init__(self, decimal: str | None, learned: bool = False) -> None:
+        self._learned = learned
         self._open = decimal is None
         self._comma = decimal == ","
 
@@ -241,7 +251,7 @@ class Numbers:
                 pass
         before = self.mark
         try:
-            return [self.value(f"column {name!r}", text) for name, text in zip(names, texts, strict=True)]
+            return [self.value(name, text) for name, text in zip(names, texts, strict=True)]
         except InputError:
             self.mark = before  # a row that is refused decides nothing
             raise
@@ -262,16 +272,20 @@ class Numbers:
         return values
 
     def value(self, name: str, text: str) -> float:
-        """A number, or NaN for a missing one."""
+        """A number of the column with that name, or NaN for a missing one."""
+        column = f"column {name!r}"
         known = _BOOLEANS.get(text.strip().casefold())
         if known is not None:
             return known
         if (self._open or self._comma) and _DECIMAL_COMMA.fullmatch(text):
             self._open, self._comma = False, True
-            return finite(name, text.replace(".", "").replace(",", "."))
+            return finite(column, text.replace(".", "").replace(",", "."))
         if self._comma and "." in text:
-            raise fault(name, "must be a number with a decimal comma, as those before", shown(text))
-        value = finite(name, text, self._do)
+            raise fault(column, "must be a number with a decimal comma, as those before", shown(text))
+        do = f"Read a column of texts with columns={{{name!r}: 'category'}}." if self._learned else ""
+        if _DECIMAL_COMMA.fullmatch(text):
+            do = "If numbers have decimal commas here, read them with decimal=','."
+        value = finite(column, text, do)
         self._open = self._open and "." not in text
         return value
 

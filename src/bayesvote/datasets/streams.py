@@ -334,7 +334,7 @@ def survey(
         return chosen
 
     def choose_label(found: Header) -> Columns:
-        return Columns([], choose(found).label)
+        return choose(found)._replace(features=[])
 
     def libsvm(lines: Lines, bad: BadLines) -> Reading:
         _no_target(bad, target)

@@ -117,7 +117,9 @@ def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool) -> Cell
     stays = texts & left[cells.codes]
     if strict and np.any(stays):
         row = int(np.argmax(stays))
-        must, got = f"must hold a {kind.name.lower()} in every row", f"{cells.texts[cells.codes[row]]!r} in row {row}"
+        written = " as 2020-12-31 or 2020-12-31T23:59" if kind == Kind.DATE else ""
+        # No number of the row: tables are learned in parts, and it would be that in a part.
+        must, got = f"must hold a {kind.name.lower()}{written} in every row", repr(cells.texts[cells.codes[row]])
         raise InputError(who, f"column {name!r}", must, got, "State another kind, for example with", _category(name))
     of_text = np.array([math.nan if found is None else found for found in parsed])
     numbers, sorts = cells.numbers.copy(), cells.sorts.copy()
