@@ -2,10 +2,14 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from bayesvote._threads import n_threads, parallel_for
+from bayesvote import Ensemble, EstimatorBank, PerceptronBank
+from bayesvote._checks import Array, Labels
+from bayesvote._threads import finish_background, in_background, n_threads, parallel_for
 
 
 @pytest.mark.parametrize("n_items", [1, 7, 8, 9, 100])
@@ -66,3 +70,80 @@ def test_without_a_number_the_cores_count(monkeypatch: pytest.MonkeyPatch, given
     cores = n_threads()
     monkeypatch.setenv("BAYESVOTE_THREADS", given)
     assert n_threads() == cores >= 1
+
+
+def test_work_in_the_background_may_start_more_of_it_and_wait() -> None:
+    done: list[str] = []
+
+    def elsewhere() -> str:
+        with ThreadPoolExecutor(1) as other:
+            return other.submit(lambda: in_background(lambda: "elsewhere").result()).result(timeout=20)
+
+    def nested() -> None:
+        finish_background()
+        done.append(in_background(lambda: "within").result(timeout=20))
+        done.append(elsewhere())
+
+    in_background(nested).result(timeout=20)
+    assert done == ["within", "elsewhere"]
+
+
+def test_work_of_a_thread_is_done_in_its_order_and_waited_for() -> None:
+    others, done = list[threading.Thread](), list[tuple[int, int]]()
+
+    def some(thread: int) -> None:
+        for k in range(200):
+            in_background(lambda k=k: done.append((thread, k)))  # type: ignore[misc]
+        finish_background()
+        assert [k for of, k in done if of == thread] == list(range(200))
+        done.append((thread, 200))
+
+    for thread in range(3):
+        others.append(threading.Thread(target=some, args=(thread,)))
+        others[-1].start()
+    for other in others:
+        other.join()
+    assert len(done) == 3 * 201
+
+
+def test_an_error_of_work_that_is_done_at_once_is_told_when_it_is_waited_for() -> None:
+    def failing() -> None:
+        raise ArithmeticError("no")
+
+    def nested() -> str:
+        job = in_background(failing)
+        with pytest.raises(ArithmeticError, match="no"):
+            job.result()
+        return "told"
+
+    assert in_background(nested).result(timeout=20) == "told"
+
+
+class Nested:
+    """A classifier that has an ensemble of its own, and has it learn chunks."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self) -> None:
+        self.model = Ensemble(PerceptronBank(3)).start(2, rng=0)
+
+    def get_params(self, deep: bool = True) -> dict[str, object]:  # noqa: ARG002
+        return {}
+
+    def partial_fit(self, X: Array, y: Labels, classes: object = None) -> "Nested":  # noqa: ARG002
+        self.model.decide_then_learn(np.repeat(X, 3000, axis=0), np.repeat(y, 3000))
+        return self
+
+    def predict(self, X: Array) -> Array:
+        return self.model.decide(X)
+
+
+def test_a_member_may_use_the_library_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAYESVOTE_THREADS", "2")
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = (X[:, 0] > 0).astype(np.intp)
+    model, found = Ensemble(EstimatorBank([Nested()], online=True)).start(2, rng=0), list[int]()
+    learning = threading.Thread(target=lambda: found.extend(model.decide_then_learn(X, y)), daemon=True)
+    learning.start()
+    learning.join(timeout=30)
+    assert len(found) == 300

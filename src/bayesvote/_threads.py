@@ -1,10 +1,12 @@
 """Work on several cores, and in the background."""
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import ref
 
 from bayesvote._guard import Uninterrupted
 
@@ -49,20 +51,53 @@ def _pool(n_workers: int) -> ThreadPoolExecutor:
 
 
 def in_background(work: Callable[[], _T]) -> Future[_T]:
-    """Start work in another thread, always the same one, which takes one job after the other."""
+    """Start work in another thread, always the same one, which takes one job after the other.
+
+    While it has jobs of another thread the work is done here and now: a member may use the library itself, in the
+    background or in threads of its own, and would wait for the very job that it is part of.
+    """
     return _background().submit(work)
 
 
 def finish_background() -> None:
-    """Wait until everything that was started in the background is done."""
+    """Wait until everything that this thread has started in the background is done."""
     if _background.cache_info().currsize:
         with Uninterrupted():
-            in_background(lambda: None).result()
+            _background().finish()
+
+
+class _Background:
+    """A thread that works for one other at a time."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="bayesvote-background")
+        self._lock = threading.Lock()
+        self._owner = 0  # the thread that it works for, or did last
+        self._last: Callable[[], Future[Any] | None] = lambda: None  # job, which nobody else keeps once it is done
+
+    def submit(self, work: Callable[[], _T]) -> Future[_T]:
+        with self._lock:
+            last, me = self._last(), threading.get_ident()
+            if self._owner == me or last is None or last.done():
+                self._owner = me  # first, as a signal may come after the next line
+                job = self._worker.submit(work)
+                self._last = ref(job)
+                return job
+        here = Future[_T]()
+        try:
+            here.set_result(work())
+        except Exception as error:
+            here.set_exception(error)
+        return here
+
+    def finish(self) -> None:
+        if self._owner == threading.get_ident():
+            self._worker.submit(lambda: None).result()
 
 
 @lru_cache(maxsize=1)
-def _background() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="bayesvote-background")
+def _background() -> _Background:
+    return _Background()
 
 
 def _forget_threads() -> None:
