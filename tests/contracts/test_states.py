@@ -97,7 +97,8 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("three classes", "mask", np.s_[:, 1], 0, "features and mask must agree"),
         ("perceptron", "weights", np.s_[:], 1.0, "^weights must be 0"),
         ("perceptron", "past_weights", np.s_[:], 1.0, "past_weights must be 0"),
-        ("perceptron", "age", 0, -1.0, "age must be at least 0"),
+        ("perceptron", "age", 0, -1.0, "age must be from 0 to"),
+        ("perceptron", "age", np.s_[:], 1e150, "age must be from 0 to"),
         ("perceptron", "age", 0, 5e-324, "must be within reach of the age"),
         ("perceptron", "bias", 0, 1.1 * N, "^bias must be within reach"),
         ("perceptron", "past_bias", 0, 1.1 * N**2, "past_bias must be within reach"),
@@ -132,8 +133,10 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("fern", "candidates", (0, 0, 0), -1, "candidates must be from 0"),
         ("fern", "places", (0, 0, 0), 1.0, "places must be at least 0 and below 1"),
         ("fern", "labels", 0, 2, "labels must be from 0 to 1"),
-        ("fern", "weights", 0, -1.0, "weights must be at least 0"),
-        ("fern", "counts", (0, 0, 0), -1.0, "counts must be at least 0"),
+        ("fern", "weights", 0, -1.0, "weights must be from 0 to"),
+        ("fern", "weights", 0, 9.9e229, "weights must be from 0 to"),
+        ("fern", "counts", (0, 0, 0), -1.0, "counts must be from 0 to"),
+        ("fern", "counts", (0, 0, 0), 9.9e229, "counts must be from 0 to"),
         ("fern", "slot_of", np.s_[:], 7, "slots must be those of slot_of"),
         ("booster", "order", (0, 0), 0, "order must be a permutation"),
         ("booster", "n_continuous", 0, D + 1, "n_continuous must be from 0"),
@@ -179,6 +182,7 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("joint", "sums", (2, 1), 2.0 * N, "sums of margins must not exceed the count"),
         ("joint", "sums", (2, 4), 2.0 * N, "products must be of margins"),
         ("joint", "sums", (2, 4), -1.0, "products must be of margins"),
+        ("joint", "sums", np.s_[:], 1e200, "sums must be at most"),
         ("joint", "covariances", (0, 0, 0), -1.0, "covariances must be positive definite"),
         ("joint", "covariances", (0, 0, 0), 9.0, "covariances must follow from the sums"),
         ("joint", "means", (0, 0), 9.0, "means must follow from the sums"),
@@ -186,6 +190,7 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("joint", "evidence", 0, 9.0, "evidence must follow from the sums"),
         ("fading", "means", (0, 0), 9.0, "means must follow from the sums"),
         ("drifting", "covariances", np.s_[:], 1e-150 * np.eye(3), "covariances must not be narrower"),
+        ("drifting", "samples", np.s_[:], 1e200, "samples must be from 0 to"),
         ("logistic", "covariances", np.s_[:], 0.09 / (2 + 3 * N) * np.eye(3), "covariances must not be narrower"),
         ("voting", "fields", (0, 0), 2.0, "weights must be 1"),
         ("SGD", "fields", (0, 0), 0.0, "weights must be above 0"),
@@ -252,5 +257,30 @@ def test_a_calibration_that_no_stream_leads_to_is_refused() -> None:
         sound._replace(mean=np.array([1.0, -1.0])).check()
     with pytest.raises(ValueError, match="information must be definite"):
         sound._replace(information=np.array([[1.0, 2.0], [0.0, 1.0]])).check()
+    for size in (1e9, 2.0**53, 1e20):  # what the prior adds is lost beside it
+        with pytest.raises(ValueError, match="information must be definite"):
+            sound._replace(information=size * np.array([[1.0, 1.0 + 1e-9], [0.0, 1.0]])).check()
+    with pytest.raises(ValueError, match="information must be definite"):
+        sound._replace(information=np.full((2, 2), 2.0**53)).check()
+    with pytest.raises(ValueError, match="information must be at most"):
+        sound._replace(information=np.diag([1e30, 1.0])).check()
     with pytest.raises(ValueError, match="mean must be finite"):
         sound._replace(mean=np.array([1.0, np.inf])).check()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 50])
+@pytest.mark.parametrize("spread", [0.0, 1e-6, 1.0])
+@pytest.mark.parametrize("weights", [(1.0,), (1e9,), (0.0, 1e-9, 1.0, 1e9), (5e-324, 1e9)])
+def test_a_calibration_of_rows_of_any_weight_is_sound(
+    n_classes: int, spread: float, weights: tuple[float, ...]
+) -> None:
+    """Also where all rows tell of the same odds: the information is then about one direction."""
+    rng, n = np.random.default_rng(0), 3000
+    p = np.exp(np.linspace(1.0, 2.0, n_classes) + spread * rng.normal(size=(n, n_classes)))
+    p /= p.sum(axis=1, keepdims=True)
+    y = rng.integers(n_classes, size=n)
+    for forgetting in (1.0, 0.99):
+        found = Calibration.start()
+        for at in np.array_split(np.arange(n), 30):
+            found.learn(p[at], -p[at], y[at], rng.choice(weights, len(at)), forgetting)
+            found.check()

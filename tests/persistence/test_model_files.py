@@ -271,6 +271,16 @@ def test_a_calibration_that_no_stream_leads_to_is_refused() -> None:
         dumps(model)
 
 
+@pytest.mark.parametrize("count", [-1.0, np.nan, np.inf, 1.7e308])
+def test_class_counts_that_no_stream_leads_to_are_refused(count: float) -> None:
+    X, y = rows(20)
+    model = OSBoostClassifier(n_members=3, random_state=0, class_weight="balanced").fit(np.nan_to_num(X), y)
+    _, description, arrays = _file.unpack(dumps(model))
+    arrays["state.class_counts"][:] = count
+    with pytest.raises(ModelFileError, match="class counts that are not"):
+        loads(_file.pack(description, arrays))
+
+
 KILLED = """
 import os, random, signal, sys, time
 from bayesvote import Ensemble, PerceptronBank

@@ -5,8 +5,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import all_finite, require
+from bayesvote._checks import MOST_WEIGHT, Array, Labels
+from bayesvote._parts import MOST_ROWS, all_finite, require
 from bayesvote.model import decided, shares
 
 # Probabilities are floored at this over the number of labels: unanimous votes have unbounded odds and would drown out
@@ -31,7 +31,9 @@ def tied(losses: Array) -> NDArray[np.bool_]:
     return np.asarray(least[:, 0] == least[:, 1])
 
 
-_MOST = 1e30  # of information: a row adds at most its weight times the square of a logarithm
+# Of information: a row adds at most its weight times the square of half a logarithm.
+_MOST = 100 * MOST_WEIGHT * MOST_ROWS
+_SHARP = 1e12  # above it, information that is all about one direction loses that of the prior to rounding
 
 
 class Calibration(NamedTuple):
@@ -73,8 +75,12 @@ class Calibration(NamedTuple):
         """Refuse what no stream leads to."""
         all_finite(self, most=_MOST)
         require(not np.any(self.mean < 0), "the calibration's mean must be at least 0")
-        whole = np.triu(self.information) + np.triu(self.information, 1).T
-        require(np.linalg.eigvalsh(whole)[0] > -1e-9 * (1 + np.abs(whole).max()), "information must be definite")
+        (aa, ab), (_, bb) = self.information
+        require(min(aa, bb) >= 0, "information must be definite")
+        # As the Newton steps have it, which divide by it; where information is semidefinite, 1 + aa + bb or more.
+        determinant = (aa + PRIOR) * (bb + PRIOR) - ab * ab
+        least = (1 + aa + bb) / 2 if max(aa, bb) <= _SHARP else 1e-14 * aa * bb
+        require(determinant >= least, "information must be definite")
 
     def merged(self, other: "Calibration") -> "Calibration":
         """Return the calibration that has seen both streams, up to its Newton steps' linearisation."""

@@ -14,10 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesvote import _checks
-from bayesvote._checks import Array, Labels, fraction
+from bayesvote._checks import MOST_WEIGHT, Array, Labels, fraction
 from bayesvote._input import Rows, as_rows, check_if_sparse
 from bayesvote._journal import Progress, tell, telling
-from bayesvote._parts import Learned, Part, looking
+from bayesvote._parts import MOST_ROWS, Learned, Part, looking, within
 from bayesvote.estimators import _class_weight
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._html import summary
@@ -267,7 +267,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         Columns(self.columns)
         arrays = {"class_counts": np.zeros(len(classes)), **learned.arrays}  # older files have none
         counts = arrays.pop("class_counts")
-        if counts.shape != classes.shape or counts.dtype != np.float64 or not np.all((counts >= 0) & (counts < np.inf)):
+        most = MOST_WEIGHT * MOST_ROWS
+        if counts.shape != classes.shape or counts.dtype != np.float64 or not within(counts, 0, most):
             raise ValueError(f"class counts that are not {len(classes)} sums of weights")
         calibration = Calibration(**arrays)
         for found, wanted in zip(calibration, Calibration.start(), strict=True):

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote import _checks
-from bayesvote._checks import Array
+from bayesvote._checks import MOST_WEIGHT, Array
 from bayesvote._gaussian import check_covariances, symmetric
-from bayesvote._parts import Rng, S, all_finite, require
+from bayesvote._parts import MOST_ROWS, Rng, S, all_finite, require, within
 from bayesvote.weighting.agreement import Agreement, OfGaussians
 from bayesvote.weighting.base import Posterior
+
+MOST_TOTAL = MOST_WEIGHT * MOST_ROWS  # of sample weights
 
 
 class Gaussians(NamedTuple):
@@ -147,7 +149,7 @@ def start_filters(precisions: Array, n_members: int, prior_mean: float) -> Filte
 def check_filters(state: FilterState, precisions: Array, theta: float = 1.0) -> None:
     """Refuse covariances that are none, wider than the prior or too narrow, and evidence for more than certainty."""
     all_finite(state)
-    require(not np.any(state.samples < 0), "samples must be at least 0")
+    require(within(state.samples, 0, MOST_TOTAL), f"samples must be from 0 to {MOST_TOTAL:g}")
     require(not np.any(state.evidence > 0), "evidence must be at most 0")
     # A row adds at most theta times the square of its margins, and drifting only takes from what was added.
     check_covariances(state.covariances, precisions, precisions + theta * state.means.shape[1] * state.samples)

@@ -15,6 +15,7 @@ from bayesvote._parts import Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import require_memory
 from bayesvote.weighting.gaussian import (
+    MOST_TOTAL,
     FilterState,
     Gaussians,
     MarginPosterior,
@@ -198,6 +199,8 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
 
     def _check_sums(self, state: JointState) -> None:
         all_finite(state)
+        # The count, and margins of at most 1 and their products times it.
+        require(within(state.sums, -MOST_TOTAL, MOST_TOTAL), f"sums must be at most {MOST_TOTAL:g} in size")
         require(0 <= int(state.rows) < self._refresh_every, f"rows must be from 0 to {self._refresh_every - 1}")
         require(within(state.behind, 0, int(state.rows)), "behind must be from 0 to rows")
         require(bool(np.any(state.behind == 0)), "one posterior must not be behind")
