@@ -95,6 +95,7 @@ class Journal:
         self._writes = -1  # of the guard, when the last chunk was learned: somebody else may have written since
         self._spent = 0.0  # seconds of learning since the copy
         self._enough = 0.0  # seconds after which there may be another
+        self._open: tuple[int, int] | None = None  # count and length of the log before what is being learned
 
     def learn(self, part: Learning, rows: Rows, y: Labels, w: Array, after: After | None = None) -> Array:
         """Learn checked rows, at least one; return what came of them. An error tells how many were learned."""
@@ -105,12 +106,18 @@ class Journal:
             if rows.n <= self._size:
                 with guard.write:
                     self._begin(part, shape)
-                    self._at_once(part, todo.take(rows.n), after, found)
+                    try:
+                        self._at_once(part, todo.take(rows.n), after, found)
+                    finally:
+                        self._settle(part)
                 return found[0]
             while todo.at < rows.n:
                 with guard.write:
                     self._begin(part, shape)
-                    self._stretch(part, todo, after, found)
+                    try:
+                        self._stretch(part, todo, after, found)
+                    finally:
+                        self._settle(part)
             return np.concatenate(found)
         except BaseException as error:
             self.forget()  # the log may hold rows that the caller goes on to change
@@ -136,11 +143,13 @@ class Journal:
         own = Chunk(rows.copy(), chunk.y.copy(), chunk.w.copy()) if is_kept else chunk
         with Uninterrupted():
             try:
+                self._open = self.count.rows, len(self._log)
                 found.append(part.step(*chunk))
                 if after is not None:
                     after(chunk, found[0])
                 self._log.append(own)
                 self.count.rows += rows.n
+                self._open = None
             except BaseException:
                 self._undo(part)
                 raise
@@ -163,6 +172,7 @@ class Journal:
         start = time.perf_counter()
         with Uninterrupted():
             try:
+                self._open = self.count.rows, len(self._log)
                 for of_chunk in part.pipeline(chunks()):
                     chunk = begun.popleft()
                     if after is not None:
@@ -174,6 +184,7 @@ class Journal:
                     self._spent += now - start
                     self._resize(chunk.rows.n, now - start)
                     start = now
+                self._open = None
             except BaseException:
                 self._undo(part)
                 raise
@@ -187,17 +198,37 @@ class Journal:
         self._size = max(1, min(CHUNK, rows, max(4 * self._size, _FIRST_CHUNK)))
 
     def _undo(self, part: Learning) -> None:
-        """Go back to the copy, and learn again what was learned since."""
+        """Go back to the copy, and learn again what was learned since: what is in the log, wherever the count is.
+
+        If that fails, too, for want of memory or by Ctrl-C pressed again and again, what is still open is settled.
+        """
+        if self._open is None:  # nothing was begun
+            return
         with Uninterrupted():
             finish_background()
             part.revert(deepcopy(self._snapshot))
+            for chunk in self._log:
+                part.step(*chunk)
+            before, first = self._open
+            self.count.rows = before + _n_rows(self._log[first:])
+            self._open = None
+
+    def _settle(self, part: Learning) -> None:
+        """Take up the copy itself if what was begun is neither learned nor undone, without the rows since."""
+        if self._open is None:
+            return
+        with Uninterrupted():
             try:
-                for chunk in self._log:
-                    part.step(*chunk)
-            except BaseException:
+                finish_background()
+            finally:
                 part.revert(self._snapshot)
-                self.count.rows -= sum(chunk.rows.n for chunk in self._log)
-                raise
+                before, first = self._open
+                self.count.rows = before - _n_rows(self._log[:first])
+                self._open = None
+
+
+def _n_rows(chunks: list[Chunk]) -> int:
+    return sum(chunk.rows.n for chunk in chunks)
 
 
 class _Todo:

@@ -66,8 +66,11 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def interrupted(at: int) -> Iterator[list[str]]:
-    """Press Ctrl-C at that line that is reached of the package, but for the first of a call; gives the lines."""
+def interrupted(at: int, *more: int) -> Iterator[list[str]]:
+    """Press Ctrl-C at that line that is reached of the package, but for the first of a call; gives the lines.
+
+    It is pressed again as many lines later as ``more`` says.
+    """
     lines: list[str] = []
 
     def look(frame: FrameType, event: str, _: Any) -> Any:
@@ -75,7 +78,7 @@ def interrupted(at: int) -> Iterator[list[str]]:
             return None
         if event == "line" and (frame.f_code.co_name != "told" or lines):
             lines.append(f"{frame.f_code.co_filename.removeprefix(HERE)}:{frame.f_lineno}")
-            if len(lines) == at:
+            for _ in range((at, *(at + after for after in more)).count(len(lines))):
                 signal.raise_signal(signal.SIGINT)
         return look
 
@@ -119,6 +122,44 @@ def test_an_interrupt_at_any_line_tells_what_was_learned(name: str) -> None:
         assert dumps(model) == states[learned], where
     assert at > 30
     assert states.keys() >= {0, n}
+
+
+@pytest.mark.parametrize("name", ["a chunk", "chunks", "booster"])
+@pytest.mark.parametrize("more", [(0,), (0, 1), (0, 3), (0, 0, 5)])
+def test_an_interrupt_that_is_pressed_again_does_not_lie(name: str, more: tuple[int, ...]) -> None:
+    """It may cost rows of earlier calls, and then tells so."""
+    make, learn, n, _ = CALLS[name]
+    calls = [make()]
+    for k in range(3):
+        calls.append(copy.deepcopy(calls[-1]))
+        calls[-1].decide_then_learn(X[1000 + k : 1001 + k], y[1000 + k : 1001 + k])
+    states = {k - 3: dumps(model) for k, model in enumerate(calls)}
+    warm = copy.deepcopy(calls[-1])
+    learn(warm, n)
+    at, told = 0, set[int]()
+    while True:
+        at += 1
+        model = copy.deepcopy(calls[0])
+        for k in range(3):
+            model.decide_then_learn(X[1000 + k : 1001 + k], y[1000 + k : 1001 + k])
+        error: Any = None
+        with interrupted(at, *more) as lines:
+            try:
+                learn(model, n)
+            except KeyboardInterrupt as caught:
+                error = caught
+        if len(lines) < at:
+            break
+        where = lines[at - 1 : at + 5]
+        learned = error.rows_learned
+        told.add(learned)
+        assert str(abs(learned)) in error.__notes__[-1], where
+        if learned not in states:
+            twin = copy.deepcopy(calls[-1])
+            learn(twin, learned)
+            states[learned] = dumps(twin)
+        assert dumps(model) == states[learned], (learned, where)
+    assert told >= {0, n}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal to the process itself ends it")

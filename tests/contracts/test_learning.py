@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from bayesvote import (
     EstimatorBank,
     FernBank,
     Frozen,
+    GammaRate,
     JointGaussian,
     LogisticBank,
     NaiveBayesBank,
@@ -279,6 +281,41 @@ def test_a_failing_weighter_or_loss_leaves_a_whole_number_of_rows(
     twin = learned(name, n)
     assert model.decide(PROBE).tobytes() == twin.decide(PROBE).tobytes()
     assert dumps(model) == dumps(twin)
+
+
+def test_without_memory_to_go_back_the_error_tells_how_many_rows_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    fails = False
+
+    def loss(z: Array) -> Array:
+        if fails:
+            raise MemoryError("no")
+        return np.asarray(np.clip((1 - z) / 2, 0, 1))
+
+    def no_memory(_: Any) -> Any:
+        raise MemoryError("no copy")
+
+    def taught(*ends: int) -> Any:
+        model = Ensemble(PerceptronBank(5), GammaRate(), loss).start(5, rng=0)
+        for first, last in pairwise((0, *ends)):
+            model.decide_then_learn(X[first:last], y[first:last])
+        return model
+
+    for ends, lost in (((20, 22), -22), ((), 0)):
+        fails = False
+        model, fresh = taught(*ends), taught()
+        fails = True
+        with monkeypatch.context() as patch:
+            patch.setattr("bayesvote._journal.deepcopy", no_memory)
+            with pytest.raises(MemoryError) as caught:
+                model.decide_then_learn(X[30:50], y[30:50])
+        fails = False
+        assert told(caught) == lost
+        notes = caught.value.__notes__
+        assert notes[-1].endswith("is as it was 22 rows before this call." if lost else "the model is as after them.")
+        for one in (model, fresh):
+            one.decide_then_learn(X[:30], y[:30])
+        assert model.decide(PROBE).tobytes() == fresh.decide(PROBE).tobytes()
+        assert model.weights().tobytes() == fresh.weights().tobytes()
 
 
 def test_an_interrupt_waits_for_the_chunk() -> None:
