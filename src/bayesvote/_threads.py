@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 from weakref import ref
@@ -11,6 +12,7 @@ from weakref import ref
 from bayesvote._guard import Uninterrupted
 
 _T = TypeVar("_T")
+_DEEPEST = 1000
 
 
 def n_threads() -> int:
@@ -105,5 +107,13 @@ def _forget_threads() -> None:
     _background.cache_clear()
 
 
+def _let_signals_through() -> None:
+    """Leave the sections of the parent's main thread, which hold signals back and which nobody else would leave."""
+    for _ in range(_DEEPEST):  # more than that are nowhere nested, and to leave none does nothing
+        with suppress(BaseException):  # of a signal that was sent to the parent, before the fork
+            Uninterrupted().__exit__()
+
+
 if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
     os.register_at_fork(after_in_child=_forget_threads)
+    os.register_at_fork(after_in_child=_let_signals_through)

@@ -473,6 +473,34 @@ def test_a_forked_process_can_use_a_model_that_nobody_was_teaching() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_process_that_is_forked_while_signals_wait_can_be_interrupted(noted: bool) -> None:
+    children = list[int]()
+
+    def fork() -> None:
+        child = os.fork()
+        if child:
+            children.append(child)
+            return
+        try:
+            signal.raise_signal(signal.SIGINT)
+            os._exit(1)
+        except KeyboardInterrupt:
+            os._exit(7)
+
+    other = threading.Thread(target=fork)
+    try:
+        with Uninterrupted(), Uninterrupted():
+            if noted:
+                signal.raise_signal(signal.SIGINT)
+            other.start()
+            other.join()
+    except KeyboardInterrupt:
+        assert noted
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
+
+
 def test_labels_are_learned_by_one_thread_at_a_time() -> None:
     model = started("perceptrons")
 
