@@ -175,22 +175,50 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
     return codes
 
 
-def label_array(y: Any) -> Any:
+def label_array(y: Any, name: str = "y") -> Any:
     r"""Labels as they are, but a list with text that ends in NUL as objects: NumPy would strip it from strings.
+
+    Missing labels are refused, and text beside objects of other kinds, which have no order.
 
     >>> label_array(["x", "x\0"])
     array(['x', 'x\x00'], dtype=object)
     """
-    if y is not None and not isinstance(y, (list, tuple)) and np.asarray(y).dtype.kind == "O":
-        missing = [label is None or label != label for label in np.asarray(y).ravel().tolist()]
-        if any(missing):
-            got = f"a missing one in row {missing.index(True)}"
-            raise InputError(
-                "y", "", "must hold a label for every row", got, "Leave out rows whose label is not known."
-            )
-    if isinstance(y, (list, tuple)) and any(isinstance(label, str) and label.endswith("\0") for label in y):
-        return np.array(y, dtype=object)
+    if isinstance(y, (list, tuple)):
+        ends_in_nul = any(isinstance(label, str) and label.endswith("\0") for label in y)
+        if ends_in_nul or any(label is None for label in y):
+            _check_objects(list(y), name)
+        elif any(isinstance(label, str) for label in y):
+            _check_known(list(y), name)  # or NaN would become the text "nan"
+        return np.array(y, dtype=object) if ends_in_nul else y
+    if y is not None and np.asarray(y).dtype.kind == "O":
+        _check_objects(np.asarray(y).ravel().tolist(), name)
     return y
+
+
+def _check_known(labels: list[Any], name: str) -> None:
+    missing = [not isinstance(label, (str, bool, int)) and _is_missing(label) for label in labels]
+    if any(missing):
+        at = missing.index(True)
+        if name == "y":
+            must, got, do = "must hold a label for every row", "row", "Leave out rows whose label is not known."
+        else:
+            must, got, do = "must hold labels only", "place", "Leave it out."
+        raise InputError(name, "", must, f"a missing one in {got} {at}", do)
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None or np.ndim(label):  # what is in a nested list is refused later, by its shape
+        return label is None
+    differs = label != label
+    return differs is label or bool(differs)  # pandas.NA says neither yes nor no
+
+
+def _check_objects(labels: list[Any], name: str) -> None:
+    _check_known(labels, name)
+    text = [isinstance(label, str) for label in labels]
+    if any(text) and not all(text):
+        got = f"{labels[text.index(True)]!r} and {labels[text.index(False)]!r}"
+        raise InputError(name, "", "must hold labels of one kind", got, "Make text of all of them, with str.")
 
 
 def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:

@@ -264,3 +264,25 @@ def test_labels_that_differ_by_a_trailing_nul_stay_two() -> None:
     other = BayesianEnsembleClassifier("perceptron", 3).partial_fit(X[:2], ["x", "z"], classes=["x", "z"])
     with pytest.raises(ValueError, match=r"must hold the classes \['x', 'z'\] only, got 'x\\x00'"):
         other.partial_fit(X[:1], ["x\0"])
+
+
+@pytest.mark.parametrize("labels", [["ben", None], ["ben", float("nan")], ("ben", None), [1, None], [None, None]])
+def test_a_missing_label_in_a_list_is_refused_in_words(labels: Any) -> None:
+    model, X = BayesianEnsembleClassifier("perceptron", 3), np.eye(2)
+    at = 0 if labels[0] is None else 1
+    for y in (labels, np.array(labels, dtype=object)):
+        with pytest.raises(ValueError, match=f"y: must hold a label for every row, got a missing one in row {at}"):
+            model.fit(X, y)
+        with pytest.raises(ValueError, match=f"y: must hold a label for every row, got a missing one in row {at}"):
+            model.partial_fit(X, y, classes=["ann", "ben"])
+        with pytest.raises(ValueError, match=f"classes: must hold labels only, got a missing one in place {at}"):
+            model.partial_fit(X, ["ann", "ben"], classes=y)
+
+
+def test_labels_of_several_kinds_are_refused_in_words() -> None:
+    mixed = np.array(["ann", 1], dtype=object)
+    model = BayesianEnsembleClassifier("perceptron", 3)
+    with pytest.raises(ValueError, match="y: must hold labels of one kind, got 'ann' and 1"):
+        model.fit(np.eye(2), mixed)
+    with pytest.raises(ValueError, match="classes: must hold labels of one kind"):
+        model.partial_fit(np.eye(2), ["ann", "ann"], classes=mixed)

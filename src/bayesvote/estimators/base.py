@@ -396,7 +396,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
                 f"{self.who}.{method}: classes must be passed on the first call to {method}, got None. "
                 "Give all the labels that can come."
             )
-        given = np.unique(np.asarray(_checks.label_array([] if classes is None else classes)))
+        given = np.unique(np.asarray(_checks.label_array([] if classes is None else classes, "classes")))
         if not first and classes is not None and not np.array_equal(given, self.classes_):
             raise ValueError(
                 f"{self.who}.{method}: classes must be those of the first call, {self.classes_.tolist()}, "
