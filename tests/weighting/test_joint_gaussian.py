@@ -1,6 +1,7 @@
 """The joint posterior against dense linear algebra and the multivariate normal density."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -296,3 +297,13 @@ def test_samples_that_would_drown_the_prior_are_refused(persistence: float) -> N
         ValueError, match=r"weights must sum to at most 1e\+07 with the least precision 1e-06, got 1.1e\+07"
     ):
         weighter.update(state, [[0.0, 1.0], [0.0, 0.0]], 1e6)
+
+
+def test_the_covariance_of_a_narrow_prior_must_follow_from_the_sums_by_its_own_size() -> None:
+    weighter = JointGaussian((1.0, 1e8))
+    state: Any = weighter.update(weighter.init(3), np.random.default_rng(0).random((20, 3)))
+    weighter.check_state(state)
+    covariances = state.covariances.copy()
+    covariances[1, 1, 1] += 1.5e-6
+    with pytest.raises(ValueError, match="covariances must follow from the sums"):
+        weighter.check_state(state._replace(covariances=covariances))
