@@ -280,3 +280,9 @@ def test_the_first_snapshot_is_the_start(serve: Callable[..., Api]) -> None:
     twin = serve(api.folder.parent / "other")
     twin.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
     assert (api.folder / "snapshots" / first.file).read_bytes() == dumps(twin.learner.models["m"].estimator)
+
+
+def test_a_new_folder_is_its_owners_only(api: Api, tmp_path: Path) -> None:
+    service.copy(api.folder, tmp_path / "copy")
+    for folder in (api.folder, api.folder / "snapshots", tmp_path / "copy"):
+        assert folder.stat().st_mode & 0o077 == 0

@@ -35,7 +35,7 @@ class Folder:
         self.path = path
         try:
             for folder in (path, path / SNAPSHOTS, path / RETIRED):
-                folder.mkdir(exist_ok=True)
+                folder.mkdir(mode=0o700, exist_ok=True)  # rows and labels are nobody else's business
                 if not os.access(folder, os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
             self._lock = _locked(path / LOCK)

@@ -77,7 +77,6 @@ class Options:
 def serve(options: Options) -> int:
     """Serve a folder until told to stop; return the exit code."""
     _set_up_log(options.log_json)
-    os.umask(0o077)  # rows and labels are nobody else's business
     token = options.token()
     listening = _listen(options)
     try:
