@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,27 @@ def test_a_cluster_that_is_slow_to_end_takes_no_result_away(monkeypatch: pytest.
         monkeypatch.setattr(cluster, "close", slowly_close)
     assert found == {0: 2, 1: 4}
     assert engine.link is None
+
+
+def test_workers_of_a_cluster_that_does_not_end_are_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Dask(workers=1) as engine:
+        cluster: Any = engine.client.cluster
+        close, (pid,) = cluster.close, engine.worker_pids()
+
+        def never_close(timeout: float) -> None:
+            assert timeout > 0
+            for nanny in cluster.workers.values():
+                nanny.auto_restart = False
+            raise TimeoutError
+
+        monkeypatch.setattr(cluster, "close", never_close)
+    deadline = time.monotonic() + 20
+    with suppress(ProcessLookupError):
+        while True:
+            os.kill(pid, 0)  # asks whether it is there
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    close(timeout=20)
 
 
 def test_collections_are_shards_and_are_predicted_on_the_cluster(engine: Dask) -> None:

@@ -1,5 +1,7 @@
 """Dask as the engine: shards on the worker processes of this machine, or of a cluster."""
 
+import os
+import signal
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -25,6 +27,7 @@ _SETTINGS = {
     "distributed.admin.system-monitor.gil.enabled": False,
 }
 _KILLED = Failure("KilledWorker", "it ends the workers that work on it, perhaps for want of memory")
+_PATIENCE = 20  # seconds for a cluster of this machine to end
 _CALLS = 10  # how often a shard is asked for again when the scheduler has lost it
 
 
@@ -95,8 +98,7 @@ class Dask:
         self._depth -= 1
         if self._depth == 0:
             self._client = None
-            # Workers are killed by now. If that takes long on a busy machine, their work is done all the same.
-            with suppress(TimeoutError):
+            with suppress(TimeoutError):  # the work is done all the same
                 self._stack.close()
 
     @property
@@ -111,9 +113,7 @@ class Dask:
 
     def worker_pids(self) -> list[int]:
         """Process ids of the workers that were started on this machine and run."""
-        cluster = getattr(self._client, "cluster", None)
-        pids = [getattr(nanny, "pid", None) for nanny in getattr(cluster, "workers", {}).values()]
-        return [pid for pid in pids if pid is not None]
+        return _pids(getattr(self._client, "cluster", None))
 
     def map(
         self, work: Work[T], items: Sequence[T], shared: Sequence[Any] = (), deadline: float | None = None
@@ -170,19 +170,18 @@ class Dask:
         if self._scheduler is not None:
             return stack.enter_context(Client(self._scheduler, set_as_default=False))
         threads = max(1, n_threads() // self._workers)
-        cluster = stack.enter_context(
-            LocalCluster(
-                n_workers=self._workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                worker_dashboard_address=None,
-                memory_limit=self._memory_limit,
-                silence_logs=50,  # what becomes of shards is said by the run itself
-                env={"BAYESVOTE_THREADS": str(threads)},
-            )
+        cluster = LocalCluster(
+            n_workers=self._workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address=None,
+            memory_limit=self._memory_limit,
+            silence_logs=50,  # what becomes of shards is said by the run itself
+            env={"BAYESVOTE_THREADS": str(threads)},
         )
+        stack.callback(_end, cluster)
         return stack.enter_context(Client(cluster, set_as_default=False))
 
 
@@ -199,6 +198,24 @@ def check_address(address: str, insecure: bool) -> None:
         "Give a tls:// address or, on a network that you trust, pass",
         Argument("insecure"),
     )
+
+
+def _end(cluster: Any) -> None:
+    """End a cluster of this machine, whose work is done.
+
+    Up to Dask 2026.3, one that was just starting a killed worker again waits for it for ever.
+    """
+    try:
+        cluster.close(timeout=_PATIENCE)
+    except TimeoutError:
+        for pid in _pids(cluster):
+            with suppress(ProcessLookupError):
+                os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def _pids(cluster: Any) -> list[int]:
+    pids = [getattr(nanny, "pid", None) for nanny in getattr(cluster, "workers", {}).values()]
+    return [pid for pid in pids if pid is not None]
 
 
 def _answer(future: Any, deadline: float | None) -> Any:

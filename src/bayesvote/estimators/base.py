@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
+from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -290,7 +291,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             with self.undisturbed():
                 return self.columns_.encode(X)
         check_if_sparse(self.who, X)
-        return as_rows(self.who, validate_data(self, X, reset=False, **_CHECKS))
+        return as_rows(self.who, validate_data(self, _named(X), reset=False, **_CHECKS))
 
     def _losses(self, X: Any) -> Array:
         if not self._is_table(X, reset=False):
@@ -305,7 +306,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         y = _checks.label_array(y)
         if not self._is_table(X, reset=reset):
             check_if_sparse(self.who, X)
-            given, labels = validate_data(self, X, y, reset=reset, **_CHECKS)
+            given, labels = validate_data(self, _named(X), y, reset=reset, **_CHECKS)
             if reset:
                 self.__dict__.pop("columns_", None)
             return as_rows(self.who, given), labels
@@ -433,3 +434,26 @@ _LEARNING = ("model_", "calibration_", "class_counts_", "columns_")  # in place,
 _FITTED = ("classes_", "n_features_in_", "feature_names_in_")
 # ``as_rows`` looks for infinity; once is enough.
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
+
+
+class _Named(np.ndarray[Any, Any]):
+    """An array with names of its columns, where scikit-learn looks for them."""
+
+    names: list[str]
+
+    def __dataframe__(self) -> Self:
+        return self
+
+    def column_names(self) -> list[str]:
+        return self.names
+
+
+def _named(X: Any) -> Any:
+    """Let scikit-learn know the names of a table of polars 2, which it does by itself from 1.9 on."""
+    if not hasattr(X, "get_columns") or hasattr(X, "__dataframe__"):
+        return X
+    if [int(part) for part in version("scikit-learn").split(".")[:2]] >= [1, 9]:
+        return X
+    named = np.asarray(X).view(_Named)
+    named.names = X.columns
+    return named
