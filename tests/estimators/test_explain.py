@@ -61,7 +61,8 @@ def test_without_pandas_and_names_it_is_the_same(monkeypatch: pytest.MonkeyPatch
     fitted = model().fit(X.to_numpy(), y)
     table = fitted.explain(X.to_numpy()[:3])
     assert set(table["column"]) == {"x0", "x1", "x2", "x3", "(start)", "(not told)"}
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.delitem(sys.modules, "pandas")
+    monkeypatch.setattr(sys, "path", [])  # from where it could be imported again
     plain = fitted.explain(X.to_numpy()[:3])
     assert list(plain.dtype.names) == list(table.columns)
     for name in ("row", "label", "over", "lead", "column", "moved"):

@@ -5,7 +5,7 @@ at. Cuts, and what the refined members hold, are rounded to single precision as 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,14 @@ MASK = 2**64 - 1
 
 def single(value: float) -> float:
     return float(np.float32(value))
+
+
+def added(values: Iterable[float]) -> float:
+    """Their sum, rounded at every step: the built-in one is not, since Python 3.12."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
 
 
 class Random:
@@ -65,7 +73,7 @@ class Node:
 
     def shares(self) -> list[float]:
         weights = [c + SMOOTHING * q for c, q in zip(self.counts, self.prior, strict=True)]
-        return [weight / sum(weights) for weight in weights]
+        return [weight / added(weights) for weight in weights]
 
     def split(self, column: int, cut: float, missing: int) -> None:
         prior = [single(max(p, 1e-12)) for p in self.shares()]
@@ -90,11 +98,11 @@ def size(root: Node) -> int:
 
 
 def gini_gain(left: list[float], total: list[float]) -> float:
-    n_left, n = sum(left), sum(total)
+    n_left, n = added(left), added(total)
     if n_left <= 0 or n_left >= n:
         return 0.0
     pairs = list(zip(left, total, strict=True))
-    return sum((a * n - b * n_left) ** 2 for a, b in pairs[len(pairs) == 2 :]) / (n_left * (n - n_left))
+    return added((a * n - b * n_left) ** 2 for a, b in pairs[len(pairs) == 2 :]) / (n_left * (n - n_left))
 
 
 class Growth:
@@ -170,7 +178,7 @@ class Growth:
             found += 1
             below = self.sums(rows, lambda q, v=values, t=cut: v[q] <= t)  # type: ignore[misc]
             gone = self.sums(rows, lambda q, v=values: math.isnan(v[q]))  # type: ignore[misc]
-            many = int(2 * sum(below) < sum(total))
+            many = int(2 * added(below) < added(total))
             options = [(below, 1 if some_missing else many)]
             if some_missing:
                 options.append(([a + b for a, b in zip(below, gone, strict=True)], 0))
@@ -203,7 +211,7 @@ def log_likelihood_gain(left: list[float], right: list[float]) -> float:
         return 0.0
 
     def h(counts: list[float]) -> float:
-        return sum(c * math.log(c / sum(counts)) for c in counts if c > 0)
+        return added(c * math.log(c / added(counts)) for c in counts if c > 0)
 
     both = [a + b for a, b in zip(left, right, strict=True)]
     return 2 * (h(left) + h(right) - h(both)) - 2 * (sum(c > 0 for c in both) - 1)
@@ -275,7 +283,7 @@ class Tree:
             if candidate.cut is None:
                 continue
             below, above, gone = candidate.counts
-            options = [(below, above, int(sum(below) < sum(above)))]
+            options = [(below, above, int(added(below) < added(above)))]
             if sum(gone) > 0:
                 options = [
                     ([a + b for a, b in zip(below, gone, strict=True)], above, 0),

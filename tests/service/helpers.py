@@ -23,7 +23,12 @@ class Api:
 
     def __init__(self, folder: Path, token: str | None = None, every: int = 10_000, prune: bool = False, **limits: Any):
         self.folder = folder
-        self.learner = Learner(Folder(folder), Policy(every, prune, Limits(**limits)))
+        opened = Folder(folder)
+        try:
+            self.learner = Learner(opened, Policy(every, prune, Limits(**limits)))
+        except BaseException:
+            opened.close()
+            raise
         self.learner.start()
         self.service = Service(self.learner)
         hosts = frozenset({"127.0.0.1"}) if token is None else None
