@@ -200,7 +200,7 @@ def direct(weighter: JointGaussian, g: Array, w: Array | None = None) -> Array:
 def test_posteriors_at_rest_wake_when_they_count(m: int) -> None:
     """Members that are all good, until only one is: the posteriors free to trust it rest, then wake."""
     rng = np.random.default_rng(2)
-    alike = np.clip(0.2 * rng.standard_normal((1400, m)), 0, 1)
+    alike = np.clip(0.2 * rng.standard_normal((1100, m)), 0, 1)
     apart = np.clip(0.5 + 0.3 * rng.standard_normal((900, m)), 0, 1)
     apart[:, 0] = 0.0
     g = np.concatenate((alike, apart))
@@ -211,7 +211,9 @@ def test_posteriors_at_rest_wake_when_they_count(m: int) -> None:
         before = state.behind > 0
         state = weighter.update(state, g[t : t + 50])
         assert isinstance(state, JointState)
-        rested, woken = rested or bool(np.any(state.behind)), woken or bool(np.any(before & (state.behind == 0)))
+        rested = rested or bool(np.any(state.behind))
+        if t // REFRESH == (t + 50) // REFRESH:  # where all are worked out anew, none is behind
+            woken = woken or bool(np.any(before & (state.behind == 0)))
         assert weighter.mean(state) == pytest.approx(direct(weighter, g[: t + 50]), abs=1e-10)
     assert rested
     assert woken
