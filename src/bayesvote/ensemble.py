@@ -296,7 +296,7 @@ class Ensemble(Model[Any]):
                 "the members",
                 "must be frozen, or they are no longer those whose losses were learned",
                 self.bank.who,
-                "Use Frozen(bank).",
+                "Members that were trained are frozen by Frozen(bank).",
             )
 
 

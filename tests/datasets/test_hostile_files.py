@@ -148,6 +148,19 @@ def test_a_line_without_end_takes_little_memory(tmp_path: Path, kind: str, at: s
     assert sum(chunk.X.shape[0] for chunk in unlabelled) == 3
 
 
+def test_a_line_of_millions_of_fields_takes_little_more_than_itself(tmp_path: Path) -> None:
+    path = save(tmp_path, "x.csv", b"a,y\n2,1\n" + b"," * (2**24 - 1) + b"\n2,1\n")
+    tracemalloc.start()
+    try:
+        rows, labels, _ = read(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (labels, rows.skipped) == ([1, 1], 1)
+    assert "must have 2 fields, as the header has, got 16777216" in rows.reports[0]
+    assert peak < 6 * 2**24
+
+
 def test_a_header_without_end_is_refused(tmp_path: Path) -> None:
     path = save(tmp_path, "x.csv.gz", gzip.compress(b"a," * 50_000_000, 1))
     tracemalloc.start()

@@ -126,7 +126,15 @@ def test_saved_copied_and_pickled_models_go_on_bit_for_bit() -> None:
 def test_a_fit_with_numbers_alone_forgets_the_columns() -> None:
     X, y = table()
     numbers = np.random.default_rng(0).normal(size=(N, 3))
-    model = classifier().fit(X, y).fit(numbers, y)
+    model = classifier().fit(X, y)
+    before = dumps(model)
+    said = r"must be a table if columns= says how to read it, got ndarray"
+    with pytest.raises(TypeError, match=said):
+        model.fit(numbers, y)
+    assert dumps(model) == before
+    with pytest.raises(TypeError, match=said):
+        classifier().partial_fit(numbers, y, classes=np.unique(y))
+    model.set_params(columns=None).fit(numbers, y)
     assert not hasattr(model, "columns_")
     assert not hasattr(model, "feature_names_in_")
     plain = BayesianEnsembleClassifier(n_members=30, random_state=0).fit(pandas.DataFrame(numbers), y)

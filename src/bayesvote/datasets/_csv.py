@@ -225,10 +225,14 @@ class _Records:
                 return []
             if "\r" in text:
                 raise fault("it", "must not hold a carriage return", shown(text))
-            fields = text.split(self._delimiter)
-        if len(fields) != self._width:
-            raise fault("it", f"must have {self._width} fields, as the header has", str(len(fields)))
+            self._check_width(text.count(self._delimiter) + 1)  # before millions of fields take memory
+            return text.split(self._delimiter)
+        self._check_width(len(fields))
         return fields
+
+    def _check_width(self, n_fields: int) -> None:
+        if n_fields != self._width:
+            raise fault("it", f"must have {self._width} fields, as the header has", str(n_fields))
 
     def _quoted(self, text: str, line: bytes, wait: bool) -> list[str]:
         """Fields of a line with quotes, and of further lines if a field goes on there."""

@@ -321,6 +321,14 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     def _is_table(self, X: Any, *, reset: bool) -> bool:
         """Whether the columns of X are to be encoded; those of a fitted model are if they were."""
         if reset:
+            if self.columns and not is_table(X):
+                raise _checks.InputTypeError(
+                    self.who,
+                    "X",
+                    "must be a table if columns= says how to read it",
+                    type(X).__name__,
+                    "Give a DataFrame or a dict, or no columns=.",
+                )
             return is_table(X) and (self.columns is not None or has_text(X))
         if hasattr(self, "columns_") and not is_table(X):
             names = self.feature_names_in_.tolist()
