@@ -331,6 +331,61 @@ def test_parquet_values_that_python_cannot_hold_are_bad_rows(tmp_path: Path, cas
             survey(odd_parquet(tmp_path, [1.0, 2.0, 3.0, 4.0], codes))
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.svm"])
+def test_one_vast_label_does_not_decide_what_the_others_take(tmp_path: Path, name: str) -> None:
+    row = "{},1\n" if name == "x.csv" else "{} 1:1\n"
+    labels = ["dog"] * 2000 + ["cat" * 100_000] + ["c" * 1024]
+    path = save(tmp_path, name, b"y,a\n" * (name == "x.csv") + "".join(map(row.format, labels)).encode())
+    tracemalloc.start()
+    try:
+        rows, found, _ = read(path, **({"target": "y"} if name == "x.csv" else {}))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found == [label for label in labels if len(label) <= 1024]
+    assert "the label must have at most 1,024 characters, got 300,000" in rows.reports[0]
+    assert peak < 40_000_000
+
+
+@pytest.mark.parametrize("kind", ["text", "category"])
+@pytest.mark.parametrize("place", ["feature", "label"])
+def test_a_text_that_parquet_says_once_takes_its_memory_once(tmp_path: Path, kind: str, place: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    column = pa.array(["a" * 2_000_000, "b", None, "b"] * 100)
+    column = column if kind == "text" else column.dictionary_encode()
+    path = odd_parquet(tmp_path, *([column] if place == "feature" else [[1.0] * 400, column]))
+    tracemalloc.start()
+    try:
+        rows = stream(path, bad_lines="skip")
+        chunks = list(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    if place == "feature":
+        values = [value and (value[0], len(value)) for chunk in chunks for value in chunk.X["a"]]
+        assert values == [("a", 2_000_000), ("b", 1), None, ("b", 1)] * 100
+    else:
+        assert [label for chunk in chunks for label in chunk.y.tolist()] == ["b", "b"] * 100
+        assert rows.skipped == 200
+    assert peak < 30_000_000
+
+
+def test_codes_of_parquet_that_stand_for_nothing_are_refused(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": ["p", "q"] * 8, "y": [0, 1] * 8}), path, compression="none")
+    # One group of eight codes of a bit each, p and q by turns, becomes one of eight codes of seven bits.
+    content = path.read_bytes()
+    forged = 0
+    for at in range(len(content) - 4):
+        if content[at : at + 4] == b"\x01\x05\xaa\xaa":
+            forged += 1
+            save(tmp_path, "y.parquet", content[:at] + b"\x07\x03" + content[at + 2 :])
+            with pytest.raises(InputError, match="must be a whole file"):
+                read(tmp_path / "y.parquet")
+    assert forged
+
+
 def test_an_unknown_time_zone_of_parquet_is_told(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     path = odd_parquet(tmp_path, pa.array([1, 2], pa.timestamp("us", tz="Mars/Phobos")))

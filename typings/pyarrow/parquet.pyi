@@ -12,7 +12,7 @@ class ParquetFile:
     schema_arrow: Schema
     metadata: FileMetaData
     num_row_groups: int
-    def __init__(self, source: BinaryIO) -> None: ...
+    def __init__(self, source: BinaryIO, *, read_dictionary: list[str] | None = ...) -> None: ...
     def iter_batches(
         self,
         batch_size: int = ...,

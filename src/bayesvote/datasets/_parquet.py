@@ -20,11 +20,13 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     import pyarrow.parquet
     import pyarrow.types
 
-    try:
-        table = pyarrow.parquet.ParquetFile(file)
-    except pyarrow.ArrowException as error:
-        raise OSError(str(error)) from error
-    schema = table.schema_arrow
+    def opened(of_texts: list[str] | None = None) -> Any:
+        try:
+            return pyarrow.parquet.ParquetFile(file, read_dictionary=of_texts)
+        except pyarrow.ArrowException as error:
+            raise OSError(str(error)) from error
+
+    schema = opened().schema_arrow
     features, label, default = choose(Header(schema.names, _index(schema)))
     names = [schema.names[j] for j in features]
     of_numbers = [j for j in features if _is_number(schema.field(j).type)]
@@ -43,6 +45,8 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     place = {j: k for k, j in enumerate(read_places)}
 
     target = None if label is None else schema.names[label]
+    # Texts come as codes: a file that says once what stands in all rows must not decide how much memory they take.
+    table = opened([schema.names[j] for j in read_places if _is_text(schema.field(j).type)])
 
     def batches() -> Iterator[Any]:
         try:
@@ -93,6 +97,12 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     return Reading(len(names), names, chunks(), target, categories, table.metadata.num_rows)
 
 
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
 def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
@@ -104,8 +114,8 @@ def _is_plain(kind: Any) -> bool:
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    tests = (types.is_string, types.is_large_string, types.is_date, types.is_timestamp)
-    return _is_number(kind) or any(test(kind) for test in (*tests, types.is_null))
+    tests = (_is_text, _is_number, types.is_date, types.is_timestamp, types.is_null)
+    return any(test(kind) for test in tests)
 
 
 def _check_zone(bad: BadLines, name: str, kind: Any) -> None:
@@ -125,23 +135,45 @@ def _check_zone(bad: BadLines, name: str, kind: Any) -> None:
 
 def _listed(column: Any, name: str, first: int, faults: dict[int, InputError]) -> list[Any]:
     """Values of a column; None for those that cannot be read, with a fault of their row."""
-    from pyarrow import types
+    from pyarrow import ArrowException, types
 
+    if not types.is_dictionary(column.type):
+        values, unreadable = _values(column)
+        bad = sorted(unreadable)
+    else:
+        codes, places = np.unique(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
+        n_missing = int(codes[:1].sum() < 0)
+        try:
+            distinct, unreadable = _values(column.dictionary.take(codes[n_missing:]))
+        except ArrowException as error:  # a code that is none
+            raise OSError(str(error)) from error
+        distinct = [None] * n_missing + distinct
+        values = [distinct[place] for place in places.tolist()]
+        bad = np.flatnonzero(np.isin(places - n_missing, list(unreadable))).tolist()
+    if bad:
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        is_time = types.is_date(kind) or types.is_timestamp(kind)
+        must = "must be a date from year 1 to 9999" if is_time else "is not UTF-8 text"
+        for i in bad:
+            faults.setdefault(first + i, fault(f"column {name!r}", must))
+    return values
+
+
+def _values(column: Any) -> tuple[list[Any], set[int]]:
+    """Values of an array, None for those that cannot be read, and the places of these."""
     try:
-        return list(column.to_pylist())
+        return list(column.to_pylist()), set()
     except _UNREADABLE:
         pass
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    is_time = types.is_date(kind) or types.is_timestamp(kind)
-    must = "must be a date from year 1 to 9999" if is_time else "is not UTF-8 text"
     values: list[Any] = []
+    bad = set()
     for i, value in enumerate(column):
         try:
             values.append(value.as_py())
         except _UNREADABLE:
             values.append(None)
-            faults.setdefault(first + i, fault(f"column {name!r}", must))
-    return values
+            bad.add(i)
+    return values, bad
 
 
 def _index(schema: Any) -> frozenset[int]:

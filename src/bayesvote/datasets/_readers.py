@@ -16,6 +16,7 @@ from bayesvote.tables import NOTHING
 MOST_FEATURES = 2**20  # of a file that nobody has described: one wild index must not decide how large a model is
 _REPORTS = 20  # bad lines that are described; all are counted
 _SHOWN = 60  # characters of a bad value
+_LONGEST_LABEL = 1024  # characters; in an array of texts all take the room of the longest
 
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?\s*", re.ASCII)
@@ -120,6 +121,8 @@ def _label_text(text: str, where: str = "", do: str = "") -> str:
     text = text.strip()
     if text.casefold() in NOTHING:
         raise fault("the label", f"is missing{where}", do=do)
+    if len(text) > _LONGEST_LABEL:
+        raise fault("the label", f"must have at most {_LONGEST_LABEL:,} characters", f"{len(text):,}")
     if "\0" in text:
         # NumPy's strings lose it at their end, so that two labels would become one.
         raise fault("the label", "must not hold a NUL character", shown(text))
