@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote import BayesianEnsembleClassifier, Ensemble
+from bayesvote import BayesianEnsembleClassifier, Ensemble, tables
 from bayesvote._checks import Array
 from bayesvote.persistence import dumps
 
@@ -59,6 +59,38 @@ def test_a_failure_leaves_a_whole_number_of_rows(monkeypatch: pytest.MonkeyPatch
     assert n < N - 10
     assert dumps(model) == dumps(learned(10 + n) if n else learned(10))
     model.partial_fit(table(10 + n, N), y[10 + n :])
+    assert dumps(model) == dumps(learned(N))
+
+
+# The text that row 360 brings is the one for which the model must be widened before any further row.
+@pytest.mark.parametrize("last", [361, N])
+@pytest.mark.parametrize("fails_at", [1, 2, 3, 4])
+@pytest.mark.parametrize("where", ["widen", "_with_events"])
+def test_a_failure_at_features_that_rows_bring_leaves_a_whole_number_of_rows(
+    monkeypatch: pytest.MonkeyPatch, where: str, fails_at: int, last: int
+) -> None:
+    owner: Any = Ensemble if where == "widen" else tables.columns
+    model, true, calls = learned(10), getattr(owner, where), 0
+
+    def failing(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == fails_at:
+            raise MemoryError
+        return true(*args)
+
+    monkeypatch.setattr(owner, where, failing)
+    n, failed = last - 10, False
+    try:
+        model.partial_fit(table(10, last), y[10:last])
+    except MemoryError as error:
+        n, failed = error.rows_learned, True  # type: ignore[attr-defined]
+    monkeypatch.undo()
+    assert failed == (fails_at <= calls)
+    assert dumps(model) == dumps(learned(10 + n) if n else learned(10))
+    model.predict(table(0, 30))
+    if n < N - 10:
+        model.partial_fit(table(10 + n, N), y[10 + n :])
     assert dumps(model) == dumps(learned(N))
 
 

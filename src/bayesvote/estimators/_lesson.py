@@ -9,7 +9,7 @@ from bayesvote._guard import Uninterrupted
 from bayesvote._input import Rows
 from bayesvote._journal import Chunk, tell
 from bayesvote.estimators._class_weight import weighted
-from bayesvote.tables import Block, Table
+from bayesvote.tables import Known, Table
 
 if TYPE_CHECKING:
     from bayesvote.estimators.base import OnlineClassifier
@@ -71,23 +71,23 @@ class Lesson:
         columns, found = self._shell.columns_, list[Array]()
         learning = (self._w[start : start + table.n] != 0) & self._model.learns
         block = columns.block(table, learning)
+        known = columns.after(block)  # made beforehand: memory may be missing once the model has learned
         try:
             for first, last, width in block.pieces():
                 rows, part = block.rows(first, last, width), slice(start + first, start + last)
                 self._widen(width)
                 found.append(self._model.advance(rows, self._codes[part], self._w[part], self._after))
+            self._take(known)
         except BaseException:
             n = self._learned - start
-            self._take(columns.block(table.part(0, n), learning[:n]))
+            self._take(columns.after(columns.block(table.part(0, n), learning[:n])))
             raise
-        self._take(block)
+        columns.tell_of(known.hashed)  # last, as a warning may be raised as an error
         return found
 
-    def _take(self, block: Block) -> None:
-        columns = self._shell.columns_
-        hashed = columns.take(block)
-        self._widen(columns.width)
-        columns.tell_of(hashed)  # last, as a warning may be raised as an error
+    def _take(self, known: Known) -> None:
+        self._widen(int(known.state.width[0]))
+        self._shell.columns_.take(known)
 
     def _widen(self, width: int) -> None:
         if width > self._model.n_features:

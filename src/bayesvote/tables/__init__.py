@@ -1,7 +1,7 @@
 """Raw tables in: columns of numbers, categories, booleans and dates, read as the stream goes on."""
 
-from bayesvote.tables.block import Block, bucket_of
-from bayesvote.tables.columns import Columns, Piece
+from bayesvote.tables.block import bucket_of
+from bayesvote.tables.columns import Columns, Known, Piece
 from bayesvote.tables.merging import conflict, difference, merged, usual_kinds
 from bayesvote.tables.reading import (
     NOTHING,
@@ -18,9 +18,9 @@ from bayesvote.tables.reading import (
 
 __all__ = [
     "NOTHING",
-    "Block",
     "Cells",
     "Columns",
+    "Known",
     "Piece",
     "Sort",
     "Table",

@@ -28,6 +28,15 @@ class Piece(NamedTuple):
     rows: Rows
 
 
+class Known(NamedTuple):
+    """What is known of the columns once some rows are learned."""
+
+    state: ColumnsState
+    texts: list[str]
+    places: Places
+    hashed: list[str]  # columns that have too many texts from then on
+
+
 @dataclass
 class Columns(Part):
     """How the columns of a table become features of numbers, and what was learned of it.
@@ -150,11 +159,12 @@ class Columns(Part):
                 self.who, "columns", "must leave some columns to learn from", str(dict(self.columns or {}))
             )
         c = len(kinds)
-        self._names, self._texts, self._places = list(table.columns), [], [{} for _ in kinds]
+        self._names, texts, places = list(table.columns), list[str](), [dict[Any, int]() for _ in kinds]
         state = empty(c, 0)._replace(kinds=np.array(kinds, dtype=np.int8))
         events = [event for j, kind in enumerate(kinds) for event in first_features(-1, j, kind)]
         open_ended = sum(kind in (Kind.CATEGORY, Kind.UNKNOWN) for kind in kinds)
-        self._learn(state._replace(width=np.array([len(events) + _ROOM * open_ended])), events)
+        width = np.array([len(events) + _ROOM * open_ended])
+        self.take(_with_events(Known(state._replace(width=width), texts, places, []), events))
         return self
 
     def encode(self, X: Any) -> Rows:
@@ -181,7 +191,9 @@ class Columns(Part):
             block = self.block(table.part(start, stop), flags[start:stop])
             for first, last, width in block.pieces():
                 yield Piece(start + first, start + last, block.rows(first, last, width))
-            self.tell_of(self.take(block))
+            known = self.after(block)
+            self.take(known)
+            self.tell_of(known.hashed)
 
     def checked(self, X: Any) -> Table:
         """Table of the columns that are known, in their order, as their kinds have them."""
@@ -244,27 +256,16 @@ class Columns(Part):
                 block.add(j, table.columns[name])
         return block.finished()
 
-    def take(self, block: Block) -> list[str]:
-        """Learn what a block has told; return the columns that have too many texts from now on."""
-        hashed = dict.fromkeys(event.column for event in block.events if event.role == Role.BUCKET)
-        new = [j for j in hashed if not any(role == Role.BUCKET for role, _ in self._places[j])]
-        self._learn(block.state, block.events)
-        return [self._names[j] for j in new]
+    def after(self, block: Block) -> Known:
+        """What is known once a block is learned; nothing is changed, and ``take`` takes it up."""
+        found = dict.fromkeys(event.column for event in block.events if event.role == Role.BUCKET)
+        new = [j for j in found if not any(role == Role.BUCKET for role, _ in self._places[j])]
+        hashed = [self._names[j] for j in new]
+        return _with_events(Known(block.state, self._texts, self._places, hashed), block.events)
 
-    def _learn(self, state: ColumnsState, events: list[Event]) -> None:
-        for event in events:
-            key = event.text if event.role == Role.TEXT else event.place
-            self._places[event.column][event.role, key] = len(self._texts)
-            self._texts.append(event.text)
-        if not events:
-            self._state = state
-            return
-        columns, roles, places = ([getattr(event, name) for event in events] for name in ("column", "role", "place"))
-        self._state = state._replace(
-            source=np.concatenate([state.source, np.array(columns, dtype=np.int32)]),
-            role=np.concatenate([state.role, np.array(roles, dtype=np.int8)]),
-            place=np.concatenate([state.place, np.array(places, dtype=np.int32)]),
-        )
+    def take(self, known: Known) -> None:
+        """Know this from now on. It asks for no memory, so it does not fail after the model has learned."""
+        self._state, self._texts, self._places = known.state, known.texts, known.places
 
     def tell_of(self, hashed: list[str]) -> None:
         """Warn of columns that have too many texts."""
@@ -276,3 +277,22 @@ class Columns(Part):
                 UserWarning,
                 stacklevel=2,
             )
+
+
+def _with_events(known: Known, events: list[Event]) -> Known:
+    """Add the features that rows bring, in copies of what they change."""
+    if not events:
+        return known
+    state, texts, places = known.state, list(known.texts), list(known.places)
+    for j in {event.column for event in events}:
+        places[j] = dict(places[j])
+    for event in events:
+        places[event.column][event.role, event.text if event.role == Role.TEXT else event.place] = len(texts)
+        texts.append(event.text)
+    columns, roles, of_role = ([getattr(event, name) for event in events] for name in ("column", "role", "place"))
+    wider = state._replace(
+        source=np.concatenate([state.source, np.array(columns, dtype=np.int32)]),
+        role=np.concatenate([state.role, np.array(roles, dtype=np.int8)]),
+        place=np.concatenate([state.place, np.array(of_role, dtype=np.int32)]),
+    )
+    return known._replace(state=wider, texts=texts, places=places)
