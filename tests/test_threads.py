@@ -1,5 +1,8 @@
 """Work that is shared among threads: every item once, in whole blocks, and errors are told."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -117,6 +120,46 @@ def test_an_error_of_work_that_is_done_at_once_is_told_when_it_is_waited_for() -
         return "told"
 
     assert in_background(nested).result(timeout=20) == "told"
+
+
+NO_MEMORY = """
+import _testcapi, faulthandler
+from bayesvote._threads import finish_background, in_background, parallel_for
+
+faulthandler.dump_traceback_later(20, exit=True)
+
+def work(first=1, last=1):
+    if first:
+        _testcapi.set_nomemory(0)  # from now on nobody gets any
+
+def job():
+    in_background(work).wait()
+
+def share():
+    parallel_for(work, 2)
+
+def finish():
+    in_background(work)
+    finish_background()
+
+for act in (job, share, finish) * 50:
+    try:
+        act()
+    except MemoryError:
+        pass
+    _testcapi.remove_mem_hooks()
+    assert in_background(lambda: 7).result() == 7
+    parallel_for(lambda *_: None, 2)
+print("done")
+"""
+
+
+def test_who_waits_is_told_the_end_where_no_memory_is_left() -> None:
+    pytest.importorskip("_testcapi")
+    environment = os.environ | {"BAYESVOTE_THREADS": "2"}
+    command = [sys.executable, "-c", NO_MEMORY]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
 
 
 class Nested:

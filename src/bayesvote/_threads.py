@@ -3,10 +3,10 @@
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import lru_cache
-from typing import Any, TypeVar
+from functools import lru_cache, partial
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar, cast
 from weakref import ref
 
 from bayesvote._guard import Uninterrupted
@@ -23,6 +23,71 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class Job(Generic[_T]):
+    """Work for another thread, and what came of it.
+
+    Ending one asks for no memory: whoever waits for it would wait for ever if that could fail, as in the standard
+    library it can.
+    """
+
+    def __init__(self, work: Callable[[], _T]) -> None:
+        self.work = work
+        self.value: _T | None = None
+        self.error: BaseException | None = None
+        self.end = threading.Lock()  # free once it is done
+        self.end.acquire()
+
+    def done(self) -> bool:
+        """Whether it is."""
+        return not self.end.locked()
+
+    def wait(self, timeout: float = -1) -> bool:
+        """Wait until it is done; tell whether it is."""
+        if not self.end.acquire(timeout=timeout):
+            return False
+        self.end.release()
+        return True
+
+    def result(self, timeout: float = -1) -> _T:
+        """What came of it, once it is done."""
+        if not self.wait(timeout):
+            raise TimeoutError
+        if self.error is not None:
+            raise self.error
+        return cast(_T, self.value)
+
+
+def _do(jobs: "SimpleQueue[Job[Any]]") -> None:
+    """Do one job after the other, until the process ends."""
+    while True:
+        job = jobs.get()
+        try:
+            job.value = job.work()
+        except BaseException as error:
+            job.error = error
+        finally:
+            job.end.release()
+            del job
+
+
+class _Workers:
+    """Threads that take jobs in their order."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._n, self._lock = name, 0, threading.Lock()
+        self._jobs = SimpleQueue[Job[Any]]()
+
+    def hire(self, n: int) -> None:
+        """See that there are so many."""
+        with self._lock:
+            while self._n < n:
+                threading.Thread(target=_do, args=(self._jobs,), name=f"{self._name}_{self._n}", daemon=True).start()
+                self._n += 1
+
+    def put(self, job: Job[Any]) -> None:
+        self._jobs.put(job)
+
+
 def parallel_for(work: Callable[[int, int], None], n_items: int, block: int = 1, *, worth: bool = True) -> None:
     """Run ``work(first, last)`` over the items, on all cores if it is worth it, each with a number of whole blocks.
 
@@ -35,24 +100,29 @@ def parallel_for(work: Callable[[int, int], None], n_items: int, block: int = 1,
         work(0, n_items)
         return
     edges = [min(n_items, block * (n_blocks * k // n_shares)) for k in range(n_shares + 1)]
+    others = [Job(partial(work, edges[k], edges[k + 1])) for k in range(1, n_shares)]
+    workers, n_begun = _pool(), 0
+    workers.hire(n_shares - 1)
     with Uninterrupted():  # or the others would go on with arrays that nobody guards any more
-        others = list[Future[None]]()
         try:
-            for k in range(1, n_shares):
-                others.append(_pool(n_shares - 1).submit(work, edges[k], edges[k + 1]))
+            for other in others:
+                workers.put(other)
+                n_begun += 1
             work(edges[0], edges[1])
         finally:
-            wait(others)
+            while n_begun:
+                n_begun -= 1
+                others[n_begun].wait()
     for other in others:
         other.result()
 
 
 @lru_cache(maxsize=1)
-def _pool(n_workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_workers, thread_name_prefix="bayesvote")
+def _pool() -> _Workers:
+    return _Workers("bayesvote")
 
 
-def in_background(work: Callable[[], _T]) -> Future[_T]:
+def in_background(work: Callable[[], _T]) -> Job[_T]:
     """Start work in another thread, always the same one, which takes one job after the other.
 
     While it has jobs of another thread the work is done here and now: a member may use the library itself, in the
@@ -72,29 +142,45 @@ class _Background:
     """A thread that works for one other at a time."""
 
     def __init__(self) -> None:
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="bayesvote-background")
+        self._worker = _Workers("bayesvote-background")
         self._lock = threading.Lock()
         self._owner = 0  # the thread that it works for, or did last
-        self._last: Callable[[], Future[Any] | None] = lambda: None  # job, which nobody else keeps once it is done
+        self._last: Callable[[], Job[Any] | None] = lambda: None  # job, which nobody else keeps once it is done
 
-    def submit(self, work: Callable[[], _T]) -> Future[_T]:
+    def submit(self, work: Callable[[], _T]) -> Job[_T]:
+        job, me = Job(work), threading.get_ident()
+        reference = ref(job)
+        self._worker.hire(1)
         with self._lock:
-            last, me = self._last(), threading.get_ident()
+            last = self._last()
             if self._owner == me or last is None or last.done():
                 self._owner = me  # first, as a signal may come after the next line
-                job = self._worker.submit(work)
-                self._last = ref(job)
+                self._worker.put(job)
+                self._last = reference
                 return job
-        here = Future[_T]()
         try:
-            here.set_result(work())
+            job.value = work()
         except Exception as error:
-            here.set_exception(error)
-        return here
+            job.error = error
+        job.end.release()
+        return job
 
     def finish(self) -> None:
-        if self._owner == threading.get_ident():
-            self._worker.submit(lambda: None).result()
+        if self._owner != threading.get_ident():
+            return
+        last = self._last()
+        try:
+            after_all = Job(_nothing)
+            self._worker.put(after_all)
+            last = after_all
+        except MemoryError:
+            pass  # what was begun last will do
+        if last is not None:
+            last.wait()
+
+
+def _nothing() -> None:
+    pass
 
 
 @lru_cache(maxsize=1)
