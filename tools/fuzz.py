@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Hostile input by the thousand, at every door: model files, rows and labels, readers of text.
+"""Hostile input by the thousand, at every door: model files, rows and labels, streams, readers of text.
 
-``python tools/fuzz.py [--cases N] [--seed S] [--target files|rows|readers]`` draws cases that are nearly sound, spoilt
-in one or two places, and checks what is promised: an error in words or a result that behaves; no crash, no hang, no
-lost state, no memory beyond a bound. ``--target integers`` draws nothing: it sets every integer of a model file of each
-kind to the extremes, one after the other, each kind in a process of its own. ``--atheris SECONDS`` lets atheris, where
-it is installed, look for raw bytes that break the readers of models and of text.
+``python tools/fuzz.py [--cases N] [--seed S] [--target files|rows|streams|readers]`` draws cases that are nearly sound,
+spoilt in one or two places, and checks what is promised: an error in words or a result that behaves; no crash, no hang,
+no lost state, no memory beyond a bound. ``streams`` are sound, but of sizes, weights and columns that nobody has.
+``--target integers`` draws nothing: it sets every integer of a model file of each kind to the extremes, one after the
+other, each kind in a process of its own. ``--atheris SECONDS`` lets atheris, where it is installed, look for raw bytes
+that break the readers of models and of text.
 """
 
 import argparse
@@ -41,10 +42,12 @@ from bayesvote import (
     GammaShapeRate,
     JointGaussian,
     JointLogistic,
+    LaplacePosterior,
     LinearBank,
     LogisticBank,
     NaiveBayesBank,
     NeighbourBank,
+    NumericalPosterior,
     OGBoost,
     OSBoost,
     OSBoostClassifier,
@@ -287,6 +290,108 @@ class Rows:
         return options[rng.integers(len(options))] if rng.random() < 0.4 else None
 
 
+def margin_loss(weights: Any, g: Any) -> Any:
+    return 0.5 * (1 - (weights * (1 - 2 * g)).sum(axis=-1)) ** 2
+
+
+def margin_prior(weights: Any) -> Any:
+    return 50 * ((weights - 1 / weights.shape[-1]) ** 2).sum(axis=-1)
+
+
+def rate_loss(weight: Any, g: Any) -> Any:
+    return 0.1 * weight * g - np.log(weight)
+
+
+def rate_prior(weight: Any) -> Any:
+    return weight
+
+
+class Streams:
+    """Rows of any size, weight and pattern: what was learned is finite, is saved, and is loaded again."""
+
+    makes: tuple[Callable[[], Any], ...] = (
+        *MODELS,
+        lambda: Ensemble(LogisticBank(3, precision=(1e-3, 1e3)), GammaShape(), "logistic"),
+        lambda: Ensemble(LogisticBank(1, precision=1e-40), Voting()),
+        lambda: Ensemble(NaiveBayesBank(2, kinds="gaussian"), GammaShapeRate(forgetting=0.9), "logistic"),
+        lambda: Ensemble(NaiveBayesBank(2, kinds="bernoulli"), GammaRate(forgetting=0.5)),
+        lambda: Ensemble(FernBank(3, depth=2, warmup=8), JointGaussian((1e-3, 1.0, 1e8))),
+        lambda: Ensemble(PerceptronBank(3), JointGaussian(1.0, theta=1e6, forgetting=0.99)),
+        lambda: Ensemble(PerceptronBank(3), JointGaussian((1e-3, 1e3), persistence=(0.5, 0.9999), discount=0.9)),
+        lambda: Ensemble(LinearBank(4), JointLogistic((1.0, 1e6), (1.0, 0.5), discount=0.9)),
+        lambda: Ensemble(Scaled(LogisticBank(2)), JointLogistic((1e-3, 1e3), scale=1e3)),
+        lambda: Ensemble(Scaled(NeighbourBank((8, 30))), SGD(), "logistic"),
+        lambda: Ensemble(Scaled(NaiveBayesBank(2)), AveragedSGD(), "logistic"),
+        lambda: Ensemble(PerceptronBank(2), LaplacePosterior(margin_loss, margin_prior)),
+        lambda: Ensemble(PerceptronBank(2), NumericalPosterior(rate_loss, rate_prior)),
+    )
+
+    def case(self, rng: Rng) -> bool:
+        which, d, n_classes = (
+            rng.integers(len(self.makes)),
+            int(rng.choice([1, 2, 4, 9])),
+            int(rng.choice([2, 2, 3, 5])),
+        )
+        model, taken = self.makes[which]().start(d, n_classes, rng=int(rng.integers(1000))), False
+        slow = isinstance(getattr(model, "weighter", None), NumericalPosterior | LaplacePosterior)
+        for _ in range(rng.integers(1, 5)):
+            n = int(rng.choice([1, 5, 12] if slow else [1, 5, 40, 300]))
+            given, y, w = self.rows(rng, n, d), self.labels(rng, n, n_classes), self.weights(rng, n)
+            try:
+                with np.errstate(all="ignore"):
+                    model.decide_then_learn(given, y, w)
+            except (RefusalError, ValueError):
+                continue
+            taken = True
+            with np.errstate(all="ignore"):
+                self.check(model, given)
+        return taken
+
+    def check(self, model: Any, given: Any) -> None:
+        found = model.probabilities(model.decide(given))
+        assert np.all((found >= 0) & (found <= 1)), f"{model}: a probability that is none"
+        weighter = getattr(model, "weighter", None)
+        assert weighter is None or np.all(np.isfinite(model.weights())), f"{model}: a weight that is no number"
+        try:
+            data = dumps(model)
+            again = dumps(loads(data, objects={"weighter": weighter} if weighter and weighter.reference else None))
+        except ValueError as error:
+            raise AssertionError(f"{model}: {error}") from error
+        assert data == again, f"{model}: not the same when it is loaded"
+
+    def rows(self, rng: Rng, n: int, d: int) -> Any:
+        given = rng.normal(size=(n, d))
+        way = rng.integers(9)
+        if way == 1:
+            given *= 10.0 ** rng.integers(-99, 99, size=(1, d))
+        elif way == 2:
+            given *= 10.0 ** rng.integers(-99, 99, size=(n, d))
+        elif way == 3:
+            given *= 10.0 ** rng.integers(-9, 9, size=(n, 1))
+        elif way == 4:
+            given[rng.random(given.shape) < rng.random()] = np.nan
+        elif way == 5:
+            given[:] = rng.choice([0, 1, -1, 1e100, -1e100, 1e-300, 5e-324])
+        elif way == 6:
+            given = np.round(given)
+        elif way == 7:
+            given[:, rng.integers(d)] = given[:, 0]
+            given[:, rng.integers(d)] = rng.normal()
+        elif way == 8:
+            given = given[rng.integers(min(n, 3), size=n)] * 10.0 ** rng.integers(-99, 99)
+        return given
+
+    def labels(self, rng: Rng, n: int, n_classes: int) -> Any:
+        return rng.integers(n_classes, size=n) if rng.random() < 0.7 else np.full(n, rng.integers(n_classes))
+
+    def weights(self, rng: Rng, n: int) -> Any:
+        if rng.random() < 0.3:
+            return None
+        if rng.random() < 0.5:
+            return np.full(n, rng.choice([1.0, 0.3, 1e9, 1e-12, 1e-300, 5e-324, 0.0]))
+        return np.minimum(10.0 ** rng.uniform(rng.choice([-323, -12, -1]), 9, n), 1e9) * (rng.random(n) < 0.8)
+
+
 class Readers:
     """Text that somebody wrote: rows, or an error that names the line."""
 
@@ -334,7 +439,7 @@ class Readers:
         return True
 
 
-TARGETS: dict[str, Callable[[], Any]] = {"files": Files, "rows": Rows, "readers": Readers}
+TARGETS: dict[str, Callable[[], Any]] = {"files": Files, "rows": Rows, "streams": Streams, "readers": Readers}
 
 
 def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:

@@ -1,5 +1,6 @@
 """Input checks, and the errors they raise: who refuses, what must hold, what was given, what to do."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -134,11 +135,28 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near else ""
 
 
+def unmasked(who: str, name: str, given: Any) -> Any:
+    """Require an array without masked values: NumPy would go on with what is below the mask."""
+    # A caller with a masked array has imported numpy.ma; nobody else should wait for that.
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(given, masked.MaskedArray) and masked.is_masked(given):
+        by_row = name in ("y", "sample_weight", "classes")
+        do = "Leave such rows out." if by_row else "Mark missing values with NaN, by array.filled(np.nan)."
+        raise InputError(who, name, "must have no masked values", f"{masked.getmaskarray(given).sum()} of them", do)
+    return given
+
+
 def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
-    """Sample weights as a float array, one number from 0 to MOST_WEIGHT per row; ones for None."""
+    """Sample weights as a float array of our own, one number from 0 to MOST_WEIGHT per row; ones for None."""
     if sample_weight is None:
         return np.ones(n_rows)
-    w = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        # Kernels count rows by their weights: a copy, as another thread might change the caller's.
+        w = np.array(unmasked(who, "sample_weight", sample_weight), dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        if isinstance(error, RefusalError):
+            raise
+        raise InputTypeError(who, "sample_weight", "must hold one number per row", f"others: {error}") from None
     if w.ndim == 0:
         w = np.full(n_rows, w)
     if w.shape != (n_rows,):
@@ -161,11 +179,15 @@ def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
 
 def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
     """Class indices as integers in [0, n_classes), one per row."""
-    given = np.asarray(y)
+    # A copy, as kernels trust it and another thread might change the caller's.
+    given = np.array(unmasked(who, "y", y))
     if given.shape != (n_rows,):
         raise InputError(who, "y", f"must have one label per row, shape ({n_rows},)", f"shape {given.shape}")
     if given.dtype.kind not in "iub" and not (given.dtype.kind == "f" and np.all(given == np.floor(given))):
         raise InputError(who, "y", f"must hold class indices 0 to {n_classes - 1}", f"{given.dtype} values")
+    if given.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):  # a number beyond all integers becomes a negative one
+            given = given.astype(np.intp)
     codes = np.ascontiguousarray(given, dtype=np.intp)
     # Seen as unsigned, a negative index is a large one.
     if n_rows and codes.view(np.uintp).max() >= n_classes:
@@ -178,20 +200,20 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
 def label_array(y: Any, name: str = "y") -> Any:
     r"""Labels as they are, but a list with text that ends in NUL as objects: NumPy would strip it from strings.
 
-    Missing labels are refused, and text beside objects of other kinds, which have no order.
+    Missing labels are refused, masked ones, and text beside labels of other kinds, which have no order.
 
     >>> label_array(["x", "x\0"])
     array(['x', 'x\x00'], dtype=object)
     """
+    unmasked("", name, y)
     if isinstance(y, (list, tuple)):
         ends_in_nul = any(isinstance(label, str) and label.endswith("\0") for label in y)
-        if ends_in_nul or any(label is None for label in y):
-            _check_objects(list(y), name)
-        elif any(isinstance(label, str) for label in y):
-            _check_known(list(y), name)  # or NaN would become the text "nan"
+        if any(label is None or isinstance(label, str) for label in y):
+            _check_objects(list(y), name)  # or NaN would become the text "nan", and 1 the same as "1"
         return np.array(y, dtype=object) if ends_in_nul else y
-    if y is not None and np.asarray(y).dtype.kind == "O":
-        _check_objects(np.asarray(y).ravel().tolist(), name)
+    given = np.asarray([] if y is None else y)
+    if given.dtype.kind in "OmM":
+        _check_objects(given.ravel().tolist() if given.dtype.kind == "O" else list(given.ravel()), name)
     return y
 
 
@@ -223,8 +245,9 @@ def _check_objects(labels: list[Any], name: str) -> None:
 
 def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
     """Places of labels among the sorted classes, which must hold them all."""
-    places = np.searchsorted(classes, y)
-    unknown = classes[np.minimum(places, len(classes) - 1)] != y
+    # No place may be outside, even if another thread changes y between the two lines: kernels trust them.
+    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    unknown = classes[places] != y
     if np.any(unknown):
         row = int(np.argmax(unknown))
         error = UnknownLabelError(

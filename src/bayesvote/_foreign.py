@@ -14,6 +14,16 @@ def accepts(method: Callable[..., Any], name: str) -> bool:
     return name in inspect.signature(method).parameters
 
 
+def accepts_classes(partial_fit: Callable[..., Any]) -> bool:
+    """Whether the classes can be told before the first row; one that takes any parameter hands them on.
+
+    >>> accepts_classes(lambda *args, **kwargs: None)
+    True
+    """
+    taken = inspect.signature(partial_fit).parameters.values()
+    return any(one.name == "classes" or one.kind is inspect.Parameter.VAR_KEYWORD for one in taken)
+
+
 def river_probabilities(model: Any, x: dict[Any, Any]) -> dict[Any, float] | None:
     """Probabilities that a river classifier gives, by label; None if it only knows labels."""
     try:

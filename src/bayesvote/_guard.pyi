@@ -1,7 +1,20 @@
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 class Uninterrupted(AbstractContextManager[None]):
     def __exit__(self, *_: object) -> None: ...
+
+class Yielding(AbstractContextManager[None]):
+    def __exit__(self, *_: object) -> None: ...
+
+def telling_rows(
+    part: Any,
+    method: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tell: Callable[[BaseException, Any, Any], None],
+) -> Any: ...
 
 class Guard:
     read: AbstractContextManager[None]

@@ -14,8 +14,8 @@ cdef extern from *:
     """
     #include <signal.h>
 
-    /* Signals whose handlers may raise an exception in the main thread. While they are held, the first of each is
-     * noted and sent again afterwards; a second one is let through, for work that would not end. */
+    /* Signals whose handlers may raise an exception in the main thread. While they are held, they are noted, and sent
+     * again afterwards, once; where work may not end, in a yielding section, a second one of a kind is let through. */
     #ifdef _WIN32
     enum { N_HELD = 2 };
     static const int held_signals[N_HELD] = {SIGINT, SIGTERM};
@@ -26,7 +26,7 @@ cdef extern from *:
     static const int held_signals[N_HELD] = {SIGINT, SIGTERM, SIGALRM};
     static struct sigaction handlers_before[N_HELD];
     #endif
-    static volatile sig_atomic_t is_held[N_HELD], times_sent[N_HELD];
+    static volatile sig_atomic_t is_held[N_HELD], times_sent[N_HELD], is_due[N_HELD], is_yielding;
 
     #ifdef _WIN32
     static void note_signal(int sent) {
@@ -37,10 +37,13 @@ cdef extern from *:
             if (held_signals[k] == sent && is_held[k]) {
                 if (times_sent[k] < 2)
                     times_sent[k] = times_sent[k] + 1;
-                if (times_sent[k] == 1)
-                    continue;
+                is_due[k] = times_sent[k] == 1 || !is_yielding;
     #ifdef _WIN32
                 signal(sent, note_signal);
+    #endif
+                if (is_due[k])
+                    continue;
+    #ifdef _WIN32
                 handlers_before[k](sent);
     #else
                 if (handlers_before[k].sa_flags & SA_SIGINFO) /* as other libraries have it */
@@ -60,7 +63,7 @@ cdef extern from *:
                 continue;
             }
             handlers_before[k] = old;
-            times_sent[k] = 0;
+            times_sent[k] = is_due[k] = 0;
             is_held[k] = 1;
     #else
             struct sigaction old;
@@ -68,7 +71,7 @@ cdef extern from *:
                 ((old.sa_flags & SA_SIGINFO) && old.sa_sigaction == note_signal))
                 continue;
             handlers_before[k] = old;
-            times_sent[k] = 0;
+            times_sent[k] = is_due[k] = 0;
             is_held[k] = 1;
             old.sa_flags |= SA_SIGINFO;
             old.sa_sigaction = note_signal;
@@ -93,18 +96,34 @@ cdef extern from *:
                 sigaction(held_signals[k], &handlers_before[k], NULL);
     #endif
                 is_held[k] = 0;
-                if (times_sent[k] == 1)
+                if (is_due[k])
                     raise(held_signals[k]);
             }
+    }
+
+    static void forget_interrupts(void) {
+        for (int k = 0; k < N_HELD; k++)
+            if (held_signals[k] == SIGINT)
+                is_due[k] = 0;
+    }
+
+    static void yield_to_signals(int yielding) {
+        is_yielding = yielding;
+        for (int k = 0; k < N_HELD; k++)
+            if (yielding && is_held[k] && is_due[k] && times_sent[k] == 2)
+                raise(held_signals[k]);
     }
     """
     void hold_signals() nogil
     int is_signal_noted() nogil
     void let_signals_through() nogil
+    void yield_to_signals(int yielding) nogil
+    void forget_interrupts() nogil
 
 
 cdef unsigned long main_thread = threading.main_thread().ident
 cdef int n_held = 0  # how many sections of the main thread hold signals back
+cdef int yielding = 0  # which of them yields to a second one, if it is the innermost
 cdef long n_forks = 0
 _PATIENCE = 0.1  # seconds after which a thread that waits looks for signals
 
@@ -113,22 +132,26 @@ cdef void hold() noexcept:
     global n_held
     if PyThread_get_thread_ident() == main_thread:
         n_held += 1
+        yield_to_signals(n_held == yielding)
         if n_held == 1:
             hold_signals()
 
 
 cdef void let_through() noexcept:
-    global n_held
+    global n_held, yielding
     if PyThread_get_thread_ident() == main_thread and n_held:
         n_held -= 1
+        yield_to_signals(n_held > 0 and n_held == yielding)
         if n_held == 0:
+            yielding = 0
             let_signals_through()
 
 
 def _forked():
     """In a new process there is one thread, and it is the main one."""
-    global main_thread, n_forks
+    global main_thread, n_forks, yielding
     main_thread = PyThread_get_thread_ident()
+    yielding = 0
     n_forks += 1
 
 
@@ -141,9 +164,59 @@ cdef class Uninterrupted:
 
     def __enter__(self):
         hold()
+        try:
+            PyErr_CheckSignals()  # one that came just before must not be raised within
+        except BaseException:
+            let_through()
+            raise
+
+    def __exit__(self, _=None, error=None, __=None):
+        if isinstance(error, KeyboardInterrupt) and PyThread_get_thread_ident() == main_thread:
+            forget_interrupts()  # it is one itself, and says all that a further one would
+        let_through()
+        PyErr_CheckSignals()
+
+
+cdef class Yielding:
+    """A section within such a one that may take for ever: the second signal of a kind is not kept waiting."""
+
+    cdef int before
+
+    def __enter__(self):
+        global yielding
+        self.before = yielding
+        if PyThread_get_thread_ident() == main_thread:
+            yielding = n_held + 1
+            hold()
 
     def __exit__(self, *_):
-        let_through()
+        global yielding
+        if PyThread_get_thread_ident() == main_thread:
+            yielding = self.before
+            let_through()
+            PyErr_CheckSignals()  # one that was let through must not be raised without
+
+
+def telling_rows(part, method, args, kwargs, tell):
+    """Call a method of a part that learns; have ``tell`` tell an error of the part's progress before, come what may."""
+    before = None
+    try:
+        before = part.progress()
+        return method(part, *args, **kwargs)
+    except BaseException as error:
+        caught = error
+        hold()
+        try:
+            try:
+                PyErr_CheckSignals()
+            except KeyboardInterrupt as again:  # pressed meanwhile
+                caught = again
+            tell(caught, part, before)
+        finally:
+            if isinstance(caught, KeyboardInterrupt) and PyThread_get_thread_ident() == main_thread:
+                forget_interrupts()
+            let_through()
+        raise caught
 
 
 cdef class _Waiter:

@@ -1,6 +1,7 @@
 """What every bank and booster does with its input: check it once, and hold it in one form."""
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -8,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, InputError, InputTypeError, Labels, integer, labels, weights
-from bayesvote._sparse import check_sparse
+from bayesvote._checks import Array, InputError, InputTypeError, Labels, integer, labels, unmasked, weights
+from bayesvote._sparse import MOST_FEATURES, checked_csr
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -18,7 +19,6 @@ _T = TypeVar("_T")
 
 # Squares of larger values would overflow in a member's sums, which would ruin it for good.
 LARGEST = 1e100
-_MOST_FEATURES = 2**31 - 1  # columns are numbered in 32 bits
 
 
 class Rows(NamedTuple):
@@ -78,6 +78,12 @@ class Rows(NamedTuple):
         starts = np.concatenate((self.starts, other.starts[1:] + self.starts[-1]))
         return Rows(self.n + other.n, self.width, None, values, np.concatenate(columns), starts, has_nan)
 
+    def tocsr(self) -> Any:
+        """Sparse rows as SciPy's."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.values, self.columns, self.starts), shape=(self.n, self.width))
+
     def todense(self, first: int = 0, last: int | None = None) -> Array:
         """Return rows first to last as a dense array."""
         last = self.n if last is None else min(last, self.n)
@@ -108,8 +114,8 @@ def check_start(
 ) -> np.random.Generator:
     """Check what a bank or booster is started with; return its random generator."""
     integer(who, "n_features", n_features)
-    if n_features > _MOST_FEATURES:
-        raise InputError(who, "n_features", f"must be at most {_MOST_FEATURES}", str(n_features))
+    if n_features > MOST_FEATURES:
+        raise InputError(who, "n_features", f"must be at most {MOST_FEATURES}", str(n_features))
     integer(who, "n_classes", n_classes, least=2)
     return np.random.default_rng(rng)
 
@@ -140,16 +146,19 @@ def as_rows(who: str, X: RowsLike) -> Rows:
     """Check rows of any width."""
     if isinstance(X, Rows):
         return X
-    return _sparse(who, X) if _is_sparse(X) else _dense(who, X)
+    return _sparse(who, X) if is_sparse(X) else _dense(who, X)
 
 
-def check_if_sparse(who: str, X: Any) -> None:
-    """Refuse a broken sparse matrix before others convert it."""
-    if _is_sparse(X):
-        check_sparse(who, X)
+def plain(who: str, X: Any) -> Any:
+    """Refuse what NumPy would take for something else, or fail on in its own words."""
+    if isinstance(X, (list, tuple)) and any(isinstance(row, Mapping) for row in X):
+        do = "Make columns of such rows, with bayesvote.tables.columns_of(X)."
+        raise InputTypeError(who, "X", "must have rows of numbers, or be a table", "a list of dictionaries", do)
+    return unmasked(who, "X", X)
 
 
-def _is_sparse(X: Any) -> bool:
+def is_sparse(X: Any) -> bool:
+    """Whether these are rows of SciPy."""
     # A caller with a sparse matrix has imported scipy.sparse; nobody else should wait for that.
     loaded = sys.modules.get("scipy.sparse")
     return loaded is not None and bool(loaded.issparse(X))
@@ -177,14 +186,11 @@ def check_labelled(
     ):
         return X, y, sample_weight
     rows = check_rows(who, X, n_features)
-    weight = weights(who, sample_weight, rows.n)
-    if not weight.flags.carray:
-        weight = weight.copy()
-    return rows, labels(who, y, rows.n, n_classes), weight
+    return rows, labels(who, y, rows.n, n_classes), weights(who, sample_weight, rows.n)
 
 
 def _dense(who: str, X: Any) -> Rows:
-    given = np.asarray(X)
+    given = np.asarray(plain(who, X))[...]  # a view, whose shape nobody else can change
     if given.dtype.kind == "O":
         with suppress(TypeError, ValueError):
             given = given.astype(np.float64)
@@ -220,24 +226,15 @@ def _one_row(width: int) -> NDArray[np.int64]:
 
 
 def _sparse(who: str, X: Any) -> Rows:
-    check_sparse(who, X)
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
-        must = "must hold real numbers, rows by features"
-        raise InputTypeError(who, "X", must, f"{X.dtype} of shape {X.shape}")
-    matrix = X.tocsr()
+    matrix = checked_csr(who, X)
     n, width = matrix.shape
-    # What a matrix says of its order is not to be trusted, either: the caller may have set it.
-    if matrix is X:
-        matrix = type(X)((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
     if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the caller's matrix stays as it was
+        matrix = matrix.copy()  # the caller's values stay as they were
         matrix.sum_duplicates()
-    starts = matrix.indptr.astype(np.int64)
-    nnz = int(starts[-1])
-    columns = matrix.indices[:nnz].astype(np.int32, copy=False)
-    values = np.ascontiguousarray(matrix.data[:nnz], dtype=np.float64)
-    if not (values.flags.writeable and columns.flags.carray):
-        values, columns = values.copy(), columns.copy()
+    starts, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
+    values = np.ascontiguousarray(matrix.data, dtype=np.float64)
+    if not values.flags.carray:
+        values = values.copy()
     return Rows(n, width, None, values, columns, starts, _has_nan(who, values))
 
 

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 import numpy as np
 
 from bayesvote._checks import Array, InputError, Labels
-from bayesvote._guard import Guard, Uninterrupted
+from bayesvote._guard import Guard, Uninterrupted, Yielding, telling_rows
 from bayesvote._input import Rows, check_width
 from bayesvote._threads import finish_background
 
@@ -31,7 +31,9 @@ class Chunk(NamedTuple):
     w: Array
 
 
-After = Callable[[Chunk, Array], None]  # is told of every chunk that was learned, and what came of it
+# Learns what else there is to learn of a chunk that was learned, and what came of it: changes nothing but returns what
+# takes it up, which must not fail, and may be called twice.
+After = Callable[[Chunk, Array], Callable[[], None]]
 
 
 class Learning(Protocol):
@@ -91,6 +93,8 @@ class Journal:
         self._due = True  # for a new copy
         self._snapshot: Any = None
         self._log: list[Chunk] = []  # learned since
+        # Length of the log before the chunk that is being noted, and what takes up what else was learned of it.
+        self._half: tuple[int, Callable[[], None]] | None = None
         self._numbers = 0  # in those rows
         self._writes = -1  # of the guard, when the last chunk was learned: somebody else may have written since
         self._spent = 0.0  # seconds of learning since the copy
@@ -144,11 +148,9 @@ class Journal:
         with Uninterrupted():
             try:
                 self._open = self.count.rows, len(self._log)
-                found.append(part.step(*chunk))
-                if after is not None:
-                    after(chunk, found[0])
-                self._log.append(own)
-                self.count.rows += rows.n
+                with Yielding():
+                    found.append(part.step(*chunk))
+                self._note(own, chunk, found[0], after)
                 self._open = None
             except BaseException:
                 self._undo(part)
@@ -173,13 +175,15 @@ class Journal:
         with Uninterrupted():
             try:
                 self._open = self.count.rows, len(self._log)
-                for of_chunk in part.pipeline(chunks()):
+                learning = part.pipeline(chunks())
+                while True:
+                    with Yielding():
+                        of_chunk = next(learning, None)
+                    if of_chunk is None:
+                        break
                     chunk = begun.popleft()
-                    if after is not None:
-                        after(chunk, of_chunk)
                     found.append(of_chunk)
-                    self._log.append(chunk)
-                    self.count.rows += chunk.rows.n
+                    self._note(chunk, chunk, of_chunk, after)
                     now = time.perf_counter()
                     self._spent += now - start
                     self._resize(chunk.rows.n, now - start)
@@ -193,6 +197,15 @@ class Journal:
         else:
             self.forget()  # the rows are the caller's
 
+    def _note(self, own: Chunk, chunk: Chunk, of_chunk: Array, after: After | None) -> None:
+        """Let a chunk be learned: once it is in the log, going back does not lose it."""
+        take_up = _nothing if after is None else after(chunk, of_chunk)
+        self._half = len(self._log), take_up
+        self._log.append(own)
+        self.count.rows += chunk.rows.n
+        take_up()
+        self._half = None
+
     def _resize(self, n: int, seconds: float) -> None:
         rows = int(n * _SECONDS / max(seconds, 1e-9))
         self._size = max(1, min(CHUNK, rows, max(4 * self._size, _FIRST_CHUNK)))
@@ -200,7 +213,7 @@ class Journal:
     def _undo(self, part: Learning) -> None:
         """Go back to the copy, and learn again what was learned since: what is in the log, wherever the count is.
 
-        If that fails, too, for want of memory or by Ctrl-C pressed again and again, what is still open is settled.
+        If that fails, too, for want of memory, what is still open is settled.
         """
         if self._open is None:  # nothing was begun
             return
@@ -209,6 +222,8 @@ class Journal:
             part.revert(deepcopy(self._snapshot))
             for chunk in self._log:
                 part.step(*chunk)
+            if self._half is not None and len(self._log) > self._half[0]:
+                self._half[1]()
             before, first = self._open
             self.count.rows = before + _n_rows(self._log[first:])
             self._open = None
@@ -229,6 +244,10 @@ class Journal:
 
 def _n_rows(chunks: list[Chunk]) -> int:
     return sum(chunk.rows.n for chunk in chunks)
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Todo:
@@ -278,7 +297,6 @@ class Progress(NamedTuple):
 T = TypeVar("T", bound=Teachable)
 A = ParamSpec("A")
 R = TypeVar("R")
-_HELD = Uninterrupted()  # made beforehand, as a signal can come after any call
 
 
 def telling(method: Callable[Concatenate[T, A], R]) -> Callable[Concatenate[T, A], R]:
@@ -286,19 +304,17 @@ def telling(method: Callable[Concatenate[T, A], R]) -> Callable[Concatenate[T, A
 
     @wraps(method)
     def told(self: T, /, *args: A.args, **kwargs: A.kwargs) -> R:
-        before = None
-        try:
-            before = self.progress()
-            return method(self, *args, **kwargs)
-        except BaseException as error:
-            with _HELD:
-                learned = 0 if before is None else self.progress().since(before)
-                # A refusal changes nothing, and need not tell so.
-                if not hasattr(error, "rows_learned") and (learned or not isinstance(error, Exception)):
-                    tell(error, self.who, learned)
-            raise
+        return telling_rows(self, method, args, kwargs, _tell_rows)  # type: ignore[no-any-return]
 
     return told
+
+
+def _tell_rows(error: BaseException, part: Teachable, before: Progress | None) -> None:
+    learned = 0 if before is None else part.progress().since(before)
+    # A refusal changes nothing, and need not tell so.
+    is_refusal = isinstance(error, Exception) and not isinstance(error, MemoryError)
+    if not hasattr(error, "rows_learned") and (learned or not is_refusal):
+        tell(error, part.who, learned)
 
 
 def tell(error: BaseException, who: str, learned: int, n_rows: int | None = None) -> None:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, S
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, InputTypeError, Labels, integer
-from bayesvote._guard import Guard
+from bayesvote._checks import MOST_WEIGHT, Array, InputTypeError, Labels, integer
+from bayesvote._guard import Guard, Uninterrupted
 from bayesvote._input import Rows, RowsLike, check_labelled, check_rows, check_start, started
 from bayesvote._journal import Chunk, Journal, Progress
 
@@ -23,7 +23,12 @@ R = TypeVar("R")
 Rng = np.random.Generator | int | None
 Arrays = Mapping[str, NDArray[Any]]
 MOST_ROWS = 2**53  # that a state may count: more than anybody can learn, and exact as a float
-_LEFT = 2**40  # of them, that a model from a file can still learn and be saved; weeks at a million rows a second
+# Sample weights that a state may rest on: more than rows can have, by so much that further ones are lost in rounding.
+# What a file brings, at the bound even, stays within it when it learns.
+MOST_TOTAL = 2**20 * MOST_WEIGHT * MOST_ROWS
+# Rows that a file may tell of, the same for saving and loading, so that what is saved can be loaded. Only a forged file
+# comes near it: 2**53 rows take centuries at a million a second.
+_MOST_SAVED = MOST_ROWS - 2**40
 
 
 class Shape(NamedTuple):
@@ -100,7 +105,7 @@ class Versioned(ABC, Generic[S]):
 
     def arrays(self, state: S) -> dict[str, NDArray[Any]]:
         """Check a state and return its arrays by name."""
-        self.check_state(state)
+        self._check(state)
         found: dict[str, NDArray[Any]] = state._asdict()
         return found
 
@@ -113,9 +118,12 @@ class Versioned(ABC, Generic[S]):
         require(type(version) is int, "version must be a whole number")
         given = arrays if version == self.version else self.upgraded(version, arrays)
         state = like(blank, given)
-        self.check_state(state)
-        require(self.age(state) <= MOST_ROWS - _LEFT, f"rows learned must be at most {MOST_ROWS - _LEFT}")
+        self._check(state)
         return state
+
+    def _check(self, state: S) -> None:
+        self.check_state(state)
+        require(self.age(state) <= _MOST_SAVED, f"rows learned must be at most {_MOST_SAVED}")
 
 
 class Stateful(Versioned[S], Part):
@@ -176,9 +184,14 @@ class Stateful(Versioned[S], Part):
         """Copy what learning changes."""
         return deepcopy(self.state)
 
+    @final
     def revert(self, snapshot: Any) -> None:
         """Take up such a copy, which is given up."""
-        self.install(snapshot, started(self.who, self.shape))
+        self.returning(snapshot)()
+
+    def returning(self, snapshot: Any) -> Callable[[], None]:
+        """Get ready to take up such a copy, as ``ready`` does."""
+        return self.ready(snapshot, started(self.who, self.shape))
 
     @property
     def guard(self) -> Guard:
@@ -210,9 +223,21 @@ class Stateful(Versioned[S], Part):
         """Features and classes; None before the start."""
         return self._shape
 
+    @final
     def install(self, state: S, shape: Shape) -> None:
         """Take over a state."""
-        self._state, self._shape = state, shape
+        self.ready(state, shape)()
+
+    def ready(self, state: S, shape: Shape) -> Callable[[], None]:
+        """Make what a state needs; what is returned takes it over.
+
+        Only the first may fail, for want of memory: of a bank of several, all or none must have their new states.
+        """
+
+        def take_over() -> None:
+            self._state, self._shape = state, shape
+
+        return take_over
 
     @property
     def n_features(self) -> int:
@@ -236,7 +261,7 @@ class Stateful(Versioned[S], Part):
     @final
     def widen(self, n_features: int, rng: Rng = None) -> Self:
         """Take more features, without forgetting anything: as if they had been 0 in every row so far."""
-        with self.guard.write:
+        with self.guard.write, Uninterrupted():
             shape = started(self.who, self.shape)
             integer(f"{self.who}.widen", "n_features", n_features, least=shape.n_features)
             if n_features > shape.n_features:

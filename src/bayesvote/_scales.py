@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesvote._checks import Array
 from bayesvote._input import LARGEST, Rows
-from bayesvote._parts import all_finite, padded, require, within
+from bayesvote._parts import MOST_ROWS, all_finite, padded, require, within
 
 NO_WEIGHTS = np.zeros(0)  # for rows that are not learned
 
@@ -39,6 +39,8 @@ class Scales(NamedTuple):
         """Refuse counts that do not fit the rows, and spreads without numbers."""
         all_finite(self)
         require(self.rows[0] >= 0, "rows must be at least 0")
+        # From there on one more is lost in rounding, and the numbers of a feature would overtake the rows.
+        require(self.rows[0] < MOST_ROWS, f"rows must be below {MOST_ROWS}")
         require(within(self.mean, -LARGEST * (1 + 1e-9), LARGEST * (1 + 1e-9)), "mean must be of values")
         whole = all(np.array_equal(array, np.floor(array)) for array in (self.rows, self.missing, self.nonzero))
         require(whole, "rows, missing and nonzero must be whole numbers")

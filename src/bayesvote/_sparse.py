@@ -1,99 +1,167 @@
-"""Whether the arrays of a sparse matrix fit together."""
+"""Sparse matrices as checked rows, whose index arrays nobody else can change."""
 
 from collections.abc import Callable
+from itertools import chain
+from operator import index
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayesvote._checks import InputError
+from bayesvote._checks import InputError, InputTypeError, RefusalError, unmasked
+
+_MOST_ROWS = 2**63 - 1
+MOST_FEATURES = 2**31 - 1  # columns are numbered in 32 bits
+_Indices = NDArray[np.integer[Any]]
 
 
-def check_sparse(who: str, X: Any) -> None:
-    """Refuse a sparse matrix whose arrays do not fit together: SciPy's compiled code and ours trust its indices.
+class _FlawError(Exception):
+    """What is wrong with a matrix."""
 
-    A matrix can be so because its arrays were set after it was made, which SciPy does not look at.
+
+def checked_csr(who: str, X: Any) -> Any:
+    """Return the rows of a sparse matrix as a ``csr_array``; refuse a matrix whose arrays do not fit together.
+
+    SciPy's compiled code and ours trust indices. Those of a matrix can be anything, as SciPy does not look at arrays
+    that were set after it was made, and another thread may change them. So each is copied once, and the copy is
+    checked and used. Values may be the caller's own: nothing is found by them.
     """
     try:
-        if len(X.shape) != 2:
-            return  # which is said elsewhere
-        wrong = _FLAWS[X.format](X)
-    except (AttributeError, TypeError, ValueError, IndexError, KeyError) as error:
+        shape = tuple(map(index, X.shape))
+        if len(shape) != 2:
+            must = "must be two-dimensional, rows by features"
+            raise InputError(who, "X", must, f"shape {shape}", "Reshape a single row with X.reshape(1, -1).")
+        for found, most in zip(shape, (_MOST_ROWS, MOST_FEATURES), strict=True):
+            if not 0 <= found <= most:
+                raise _FlawError(f"a shape of {shape}")
+        return _MADE[X.format](who, X, *shape)
+    except RefusalError:
+        raise
+    except _FlawError as error:
+        wrong = str(error)
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         wrong = f"one with {type(error).__name__}: {error}"
-    if wrong:
-        raise InputError(who, "X", "must be a valid sparse matrix", wrong, "Make it anew from its values.")
+    raise InputError(who, "X", "must be a valid sparse matrix", wrong, "Make it anew from its values.")
 
 
-def _flaw_of_indices(name: str, indices: Any, n: int, least: int = 0) -> str:
-    """What is wrong with indices that must be from least to n - 1; empty if nothing."""
-    if not isinstance(indices, np.ndarray) or indices.dtype.kind not in "iu" or indices.ndim != 1:
-        return f"{name} that are not a row of whole numbers"
-    if len(indices) and (indices.min() < least or indices.max() >= n):
-        outside = indices[(indices < least) | (indices >= n)][0]
-        return f"{name} with {outside}, outside {least} to {n - 1}"
-    return ""
+def _own(name: str, given: Any, last: int | None = None) -> _Indices:
+    """Copy index numbers into a plain array: a masked one would hide some of them from the checks."""
+    own: NDArray[Any] = np.array(np.asarray(given)[:last], order="C")
+    if not isinstance(given, np.ndarray) or own.ndim != 1 or own.dtype.kind not in "iu":
+        raise _FlawError(f"{name} that are not a row of whole numbers")
+    return own
 
 
-def _flaw_of_values(values: Any, ndim: int = 1) -> str:
-    if not isinstance(values, np.ndarray) or values.ndim != ndim:
-        return "values that are not an array"
-    return ""
+def _within(name: str, own: _Indices, n: int, least: int = 0) -> _Indices:
+    """Require indices from least to n - 1."""
+    if len(own) and (own.min() < least or own.max() >= n):
+        outside = own[(own < least) | (own >= n)][0]
+        raise _FlawError(f"{name} with {outside}, outside {least} to {n - 1}")
+    return own
 
 
-def _flaw_of_compressed(X: Any, n_lines: int, width: int, block: int = 1) -> str:
-    pointers = X.indptr
-    flaw = _flaw_of_indices("row pointers", pointers, len(X.indices) + 1)
-    flaw = flaw or _flaw_of_indices("columns", X.indices, width) or _flaw_of_values(X.data, 3 if block > 1 else 1)
-    if not flaw and len(pointers) != n_lines + 1:
-        return f"{len(pointers)} row pointers for {n_lines} rows"
-    if not flaw and (pointers[0] != 0 or np.any(pointers[1:] < pointers[:-1]) or pointers[-1] > len(X.data)):
-        return "row pointers that do not ascend from 0 to the number of values"
-    return flaw
+def _values(who: str, given: Any, ndim: int = 1) -> NDArray[Any]:
+    """Values as a plain array: a view of the caller's numbers if they are floats, or else a copy."""
+    values: NDArray[Any] = np.asarray(unmasked(who, "X", given))[...]
+    if not isinstance(given, np.ndarray) or values.ndim != ndim:
+        raise _FlawError("values that are not an array")
+    if values.dtype.kind not in "fiub":
+        raise InputTypeError(who, "X", "must hold real numbers", f"{values.dtype} values", "Encode them first.")
+    if values.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # what is too large is infinite, and refused as such
+            values = values.astype(np.float64, copy=False)
+    return values
 
 
-def _flaw_of_blocks(X: Any) -> str:
+def _compressed(who: str, X: Any, n_lines: int, width: int, ndim: int = 1) -> tuple[NDArray[Any], _Indices, _Indices]:
+    """Values, indices and row pointers."""
+    pointers, values = _own("row pointers", X.indptr), _values(who, X.data, ndim)
+    if len(pointers) != n_lines + 1:
+        raise _FlawError(f"{len(pointers)} row pointers for {n_lines} rows")
+    n = int(pointers[-1])
+    if pointers[0] != 0 or np.any(pointers[1:] < pointers[:-1]) or n > len(values):
+        raise _FlawError("row pointers that do not ascend from 0 to the number of values")
+    indices = _within("columns", _own("columns", X.indices, n), width)
+    if len(indices) != n:
+        raise _FlawError(f"{len(indices)} columns for {n} values")
+    return values[:n], indices, pointers
+
+
+def _of_rows(who: str, X: Any, n: int, d: int) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array(_compressed(who, X, n, d), shape=(n, d))
+
+
+def _of_columns(who: str, X: Any, n: int, d: int) -> Any:
+    from scipy.sparse import csc_array
+
+    return csc_array(_compressed(who, X, d, n), shape=(n, d)).tocsr()
+
+
+def _of_blocks(who: str, X: Any, n: int, d: int) -> Any:
+    from scipy.sparse import bsr_array
+
     high, wide = X.data.shape[1:]
-    if X.shape[0] % high or X.shape[1] % wide:
-        return f"blocks of {high} by {wide} in a shape of {X.shape}"
-    return _flaw_of_compressed(X, X.shape[0] // high, X.shape[1] // wide, block=2)
+    if high < 1 or wide < 1 or n % high or d % wide:
+        raise _FlawError(f"blocks of {high} by {wide} in a shape of {(n, d)}")
+    arrays = _compressed(who, X, n // high, d // wide, ndim=3)
+    if arrays[0].shape[1:] != (high, wide):
+        raise _FlawError("blocks of other sizes")
+    return bsr_array(arrays, shape=(n, d)).tocsr()
 
 
-def _flaw_of_places(X: Any) -> str:
-    flaw = _flaw_of_indices("rows", X.row, X.shape[0]) or _flaw_of_indices("columns", X.col, X.shape[1])
-    flaw = flaw or _flaw_of_values(X.data)
-    if not flaw and not len(X.row) == len(X.col) == len(X.data):
-        return f"{len(X.row)} rows, {len(X.col)} columns and {len(X.data)} values"
-    return flaw
+def _of_places(who: str, X: Any, n: int, d: int) -> Any:
+    return _placed(_values(who, X.data), _own("rows", X.row), _own("columns", X.col), n, d)
 
 
-def _flaw_of_diagonals(X: Any) -> str:
-    n, d = X.shape
-    flaw = _flaw_of_indices("offsets", X.offsets, d, least=-n + 1) or _flaw_of_values(X.data, 2)
-    if not flaw and (len(X.offsets) != len(X.data) or len(np.unique(X.offsets)) != len(X.offsets)):
-        return f"{len(X.offsets)} offsets for {len(X.data)} diagonals"
-    return flaw
+def _placed(values: NDArray[Any], row: _Indices, col: _Indices, n: int, d: int) -> Any:
+    from scipy.sparse import coo_array
+
+    if not len(row) == len(col) == len(values):
+        raise _FlawError(f"{len(row)} rows, {len(col)} columns and {len(values)} values")
+    places = _within("rows", row, n), _within("columns", col, d)
+    return coo_array((values, places), shape=(n, d)).tocsr()
 
 
-def _flaw_of_keys(X: Any) -> str:
-    n, d = X.shape
-    within = all(len(key) == 2 and 0 <= key[0] < n and 0 <= key[1] < d for key in X.keys())  # noqa: SIM118 - a matrix gives its rows
-    return "" if within else "a place outside its shape"
+def _of_diagonals(who: str, X: Any, n: int, d: int) -> Any:
+    from scipy.sparse import dia_array
+
+    offsets, values = _within("offsets", _own("offsets", X.offsets), d, least=-n + 1), _values(who, X.data, 2)
+    if len(offsets) != len(values) or len(np.unique(offsets)) != len(offsets):
+        raise _FlawError(f"{len(offsets)} offsets for {len(values)} diagonals")
+    return dia_array((values, offsets), shape=(n, d)).tocsr()
 
 
-def _flaw_of_lists(X: Any) -> str:
-    rows = X.rows
-    if rows.shape != (X.shape[0],) or X.data.shape != rows.shape:
-        return "lists that are not one per row"
-    within = all(0 <= place < X.shape[1] for row in rows for place in row)
-    even = all(len(row) == len(values) for row, values in zip(rows, X.data, strict=True))
-    return "" if within and even else "lists with a column outside its shape, or not one value for each"
+def _of_keys(who: str, X: Any, n: int, d: int) -> Any:
+    items = list(X.items())
+    places = np.array([place for place, _ in items] or np.empty((0, 2), dtype=np.intp))
+    if places.ndim != 2 or places.shape[1] != 2:
+        raise _FlawError("places that are not pairs of a row and a column")
+    values = _values(who, np.array([value for _, value in items] or np.empty(0)))
+    return _placed(values, _own("rows", places[:, 0]), _own("columns", places[:, 1]), n, d)
 
 
-_FLAWS: dict[str, Callable[[Any], str]] = {
-    "csr": lambda X: _flaw_of_compressed(X, X.shape[0], X.shape[1]),
-    "csc": lambda X: _flaw_of_compressed(X, X.shape[1], X.shape[0]),
-    "bsr": _flaw_of_blocks,
-    "coo": _flaw_of_places,
-    "dia": _flaw_of_diagonals,
-    "dok": _flaw_of_keys,
-    "lil": _flaw_of_lists,
+def _of_lists(who: str, X: Any, n: int, d: int) -> Any:
+    rows, data = X.rows.tolist(), X.data.tolist()
+    # SciPy's own code takes lists only, and a list cannot hide a part of itself.
+    if len(rows) != n or len(data) != n or not all(type(one) is list for one in (*rows, *data)):
+        raise _FlawError("rows that are not one list each")
+    rows, data = [list(row) for row in rows], [list(row) for row in data]
+    lengths = np.array([len(row) for row in rows], dtype=np.intp)
+    if lengths.tolist() != [len(row) for row in data]:
+        raise _FlawError("lists with not one value for each column")
+    places = np.array(list(chain.from_iterable(rows)) or np.empty(0, dtype=np.intp))
+    values = _values(who, np.array(list(chain.from_iterable(data)) or np.empty(0)))
+    return _placed(values, np.repeat(np.arange(n), lengths), _own("columns", places), n, d)
+
+
+_MADE: dict[str, Callable[[str, Any, int, int], Any]] = {
+    "csr": _of_rows,
+    "csc": _of_columns,
+    "bsr": _of_blocks,
+    "coo": _of_places,
+    "dia": _of_diagonals,
+    "dok": _of_keys,
+    "lil": _of_lists,
 }

@@ -1,5 +1,6 @@
 """Work on several cores, and in the background."""
 
+import _thread
 import os
 import threading
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from bayesvote._guard import Uninterrupted
 
 _T = TypeVar("_T")
 _DEEPEST = 1000
+_PATIENCE = 10.0  # seconds for a thread to begin
 
 
 def n_threads() -> int:
@@ -57,8 +59,9 @@ class Job(Generic[_T]):
         return cast(_T, self.value)
 
 
-def _do(jobs: "SimpleQueue[Job[Any]]") -> None:
+def _do(jobs: "SimpleQueue[Job[Any]]", begun: threading.Lock) -> None:
     """Do one job after the other, until the process ends."""
+    begun.release()
     while True:
         job = jobs.get()
         try:
@@ -73,15 +76,20 @@ def _do(jobs: "SimpleQueue[Job[Any]]") -> None:
 class _Workers:
     """Threads that take jobs in their order."""
 
-    def __init__(self, name: str) -> None:
-        self._name, self._n, self._lock = name, 0, threading.Lock()
+    def __init__(self) -> None:
+        self._n, self._lock = 0, threading.Lock()
         self._jobs = SimpleQueue[Job[Any]]()
 
     def hire(self, n: int) -> None:
         """See that there are so many."""
         with self._lock:
             while self._n < n:
-                threading.Thread(target=_do, args=(self._jobs,), name=f"{self._name}_{self._n}", daemon=True).start()
+                begun = threading.Lock()
+                begun.acquire()
+                # Not threading.Thread, whose start waits for ever for a thread that found no memory to begin.
+                _thread.start_new_thread(_do, (self._jobs, begun))
+                if not begun.acquire(timeout=_PATIENCE):
+                    raise MemoryError("a thread could not begin")
                 self._n += 1
 
     def put(self, job: Job[Any]) -> None:
@@ -119,7 +127,7 @@ def parallel_for(work: Callable[[int, int], None], n_items: int, block: int = 1,
 
 @lru_cache(maxsize=1)
 def _pool() -> _Workers:
-    return _Workers("bayesvote")
+    return _Workers()
 
 
 def in_background(work: Callable[[], _T]) -> Job[_T]:
@@ -142,7 +150,7 @@ class _Background:
     """A thread that works for one other at a time."""
 
     def __init__(self) -> None:
-        self._worker = _Workers("bayesvote-background")
+        self._worker = _Workers()
         self._lock = threading.Lock()
         self._owner = 0  # the thread that it works for, or did last
         self._last: Callable[[], Job[Any] | None] = lambda: None  # job, which nobody else keeps once it is done

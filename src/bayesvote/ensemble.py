@@ -1,6 +1,6 @@
 """Algorithm 1, written once: a bank of members, a loss and a weighter make decisions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -100,10 +100,16 @@ class Ensemble(Model[Any]):
         """Copy what learning changes: the members and the weighter's state."""
         return self.bank.snapshot(), deepcopy(self._state)
 
-    def revert(self, snapshot: Any) -> None:
-        """Take up such a copy."""
-        of_bank, self._state = snapshot
-        self.bank.revert(of_bank)
+    def returning(self, snapshot: Any) -> Callable[[], None]:
+        """Get ready to take up such a copy."""
+        of_bank, state = snapshot
+        bank_returns = self.bank.returning(of_bank)
+
+        def take_up() -> None:
+            bank_returns()
+            self._state = state
+
+        return take_up
 
     def _losses(self, rows: Rows) -> Array:
         """Ensemble loss (n, K) of every label."""
@@ -193,6 +199,8 @@ class Ensemble(Model[Any]):
     def merge(self, other: "Ensemble") -> Self:
         """Add what another ensemble of the same frozen members has learned; exact."""
         self._require_frozen("Ensemble.merge")
+        if not isinstance(other, Ensemble):
+            raise InputTypeError("Ensemble.merge", "other", "must be an Ensemble", repr(other))
         other._require_frozen("Ensemble.merge")
         if self.weighter != other.weighter or self.loss != other.loss:
             raise InputError("Ensemble.merge", "both ensembles", "must have the same weighter and loss")

@@ -125,47 +125,43 @@ def test_an_interrupt_at_any_line_tells_what_was_learned(name: str) -> None:
     assert states.keys() >= {0, n}
 
 
-@pytest.mark.parametrize("name", ["a chunk"])  # in others the tracer can raise where a lock is left, as no signal does
-@pytest.mark.parametrize("more", [(0,), (0, 1), (0, 3), (0, 0, 5)])
-def test_an_interrupt_that_is_pressed_again_does_not_lie(name: str, more: tuple[int, ...]) -> None:
-    """It may cost rows of earlier calls, and then tells so."""
+@pytest.mark.parametrize("name", ["a chunk", "partial_fit", "table"])
+@pytest.mark.parametrize("more", [(0,), (0, 1), (0, 3), (0, 0, 5), (7,), (40, 80)])
+def test_an_interrupt_that_is_pressed_again_costs_no_row_of_earlier_calls(name: str, more: tuple[int, ...]) -> None:
     make, learn, n, _ = CALLS[name]
-    calls = [make()]
-    for k in range(3):
-        calls.append(copy.deepcopy(calls[-1]))
-        calls[-1].decide_then_learn(X[1000 + k : 1001 + k], y[1000 + k : 1001 + k])
-    states = {k - 3: dumps(model) for k, model in enumerate(calls)}
-    warm = copy.deepcopy(calls[-1])
-    learn(warm, n)
-    at, told = 0, set[int]()
+
+    def before() -> Any:
+        model = make()
+        for _ in range(3):  # which its journal keeps
+            learn(model, 1)
+        return model
+
+    states = {0: dumps(before())}
+    at = 0
     while True:
         at += 1
-        model = copy.deepcopy(calls[0])
-        for k in range(3):
-            model.decide_then_learn(X[1000 + k : 1001 + k], y[1000 + k : 1001 + k])
+        model = before()
         error: Any = None
         with interrupted(at, *more) as lines:
             try:
                 learn(model, n)
             except KeyboardInterrupt as caught:
                 error = caught
-        for _ in range(
-            10
-        ):  # a tracer can raise where no signal does: at the end of a section, which is then never left
+        for _ in range(10):  # a tracer can raise at the end of a section, which is then not left, as no signal does
             with suppress(KeyboardInterrupt):
                 Uninterrupted().__exit__()
         if len(lines) < at:
             break
         where = lines[at - 1 : at + 5]
+        assert hasattr(error, "rows_learned"), where
         learned = error.rows_learned
-        told.add(learned)
-        assert str(abs(learned)) in error.__notes__[-1], where
+        assert f"{learned} " in error.__notes__[-1], where
         if learned not in states:
-            twin = copy.deepcopy(calls[-1])
+            twin = before()
             learn(twin, learned)
             states[learned] = dumps(twin)
         assert dumps(model) == states[learned], (learned, where)
-    assert told >= {0, n}
+    assert states.keys() >= {0, n}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal to the process itself ends it")
@@ -175,7 +171,9 @@ def test_interrupts_at_random_moments_tell_what_was_learned() -> None:
     start = time.perf_counter()
     on(full, X, n)
     seconds, told = time.perf_counter() - start, list[int]()
-    for _ in range(30):
+    for _ in range(300):  # on a busy machine many come late
+        if len(told) > 15:
+            break
         model = copy.deepcopy(started)
         presser = threading.Timer(draws.uniform(0, 1.2 * seconds), os.kill, (os.getpid(), signal.SIGINT))
         error: Any = None
@@ -201,13 +199,14 @@ def test_interrupts_at_random_moments_tell_what_was_learned() -> None:
 def test_an_error_tells_the_rows_of_its_own_thread() -> None:
     model, others = Ensemble(PerceptronBank(3)).start(4, rng=0), list[threading.Thread]()
 
-    def after(*_: Any) -> None:
+    def after(*_: Any) -> Callable[[], None]:
         others.append(threading.Thread(target=of_model, args=(model, 50)))
         others[-1].start()
         while not model.guard.wanted:
             time.sleep(0.001)
         if len(others) == 2:  # the first of them has come in by now
             raise OSError("no")
+        return lambda: None
 
     with pytest.raises(OSError, match="no") as caught:
         model.advance(*model.checked_labelled(X, y, None), after)

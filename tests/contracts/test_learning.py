@@ -4,11 +4,14 @@ import copy
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +39,7 @@ from bayesvote import (
     mixed,
 )
 from bayesvote._checks import Array, Labels
-from bayesvote._guard import Guard, Uninterrupted
+from bayesvote._guard import Guard, Uninterrupted, Yielding
 from bayesvote._journal import Chunk
 from bayesvote._threads import in_background
 from bayesvote.adapters import river
@@ -318,13 +321,32 @@ def test_without_memory_to_go_back_the_error_tells_how_many_rows_are_lost(monkey
         assert model.weights().tobytes() == fresh.weights().tobytes()
 
 
+def test_what_else_was_learned_of_a_chunk_in_the_log_is_taken_up_when_the_model_goes_back() -> None:
+    model, taken = started("perceptrons"), list[str]()
+
+    def after(*_: Any) -> Callable[[], None]:
+        def take_up() -> None:
+            taken.append("up")
+            if len(taken) == 1:
+                raise MemoryError
+
+        return take_up
+
+    with pytest.raises(MemoryError) as caught:
+        model.advance(*model.checked_labelled(X[:50], y[:50], None), after)
+    assert told(caught) == 50
+    assert taken == ["up", "up"]
+    assert model.decide(PROBE).tobytes() == learned("perceptrons", 50).decide(PROBE).tobytes()
+
+
 def test_an_interrupt_waits_for_the_chunk() -> None:
     model, chunks = started("mixed"), list[int]()
 
-    def after(chunk: Chunk, _: Array) -> None:
+    def after(chunk: Chunk, _: Array) -> Callable[[], None]:
         chunks.append(chunk.rows.n)
         if len(chunks) == 3:  # while the members are a chunk ahead
             signal.raise_signal(signal.SIGINT)
+        return lambda: None
 
     rows, labels, w = model.checked_labelled(X, y, None)
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -446,7 +468,7 @@ def test_a_waiting_thread_can_be_interrupted() -> None:
         pass
 
 
-def test_signals_wait_and_a_second_one_does_not() -> None:
+def test_signals_wait_and_a_second_one_only_does_not_where_work_may_not_end() -> None:
     steps = list[str]()
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012
         with Uninterrupted():
@@ -454,12 +476,30 @@ def test_signals_wait_and_a_second_one_does_not() -> None:
             steps.append("inside")
         steps.append("after")
     assert steps == ["inside"]
-    with pytest.raises(KeyboardInterrupt), Uninterrupted():  # noqa: PT012
-        signal.raise_signal(signal.SIGINT)
-        steps.append("again")
-        signal.raise_signal(signal.SIGINT)
+    steps.clear()
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        with Uninterrupted():
+            try:
+                with Yielding():
+                    signal.raise_signal(signal.SIGINT)
+                    steps.append("again")
+                    with Uninterrupted():
+                        signal.raise_signal(signal.SIGINT)
+                        steps.append("within")
+                    steps.append("never")
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                steps.append("finally")
         steps.append("never")
-    assert steps == ["inside", "again"]
+    assert steps == ["again", "within", "finally"]
+    with Uninterrupted(), Yielding():
+        pass
+    for _ in range(2):  # nothing is left of them
+        with pytest.raises(KeyboardInterrupt), Uninterrupted():  # noqa: PT012
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            steps.append("held")
+    assert steps[3:] == ["held", "held"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -516,3 +556,15 @@ def test_labels_are_learned_by_one_thread_at_a_time() -> None:
 
     answers_seen(learn, lambda: model.decide(PROBE), 5)
     assert model.about()["rows_learned"] == 450
+
+
+@pytest.mark.parametrize("kind", ["array", "table", "booster", "default"])
+def test_a_request_for_memory_that_fails_leaves_a_whole_number_of_rows(kind: str) -> None:
+    pytest.importorskip("_testcapi")
+    command = [sys.executable, "-X", "faulthandler", str(Path(__file__).parent / "no_memory.py"), kind]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    _, _, crash = done.stderr.partition("Current thread")
+    if len(crash.splitlines()) > 1 and "numpy" in crash.splitlines()[1]:
+        pytest.skip("NumPy crashes where it finds no memory")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) > 100

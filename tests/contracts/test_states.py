@@ -27,6 +27,7 @@ from bayesvote import (
 )
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import Stateful, Versioned
+from bayesvote._scales import no_scales
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.weighting import Weighter
 
@@ -183,6 +184,9 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("joint", "sums", (2, 4), 2.0 * N, "products must be of margins"),
         ("joint", "sums", (2, 4), -1.0, "products must be of margins"),
         ("joint", "sums", np.s_[:], 1e200, "sums must be at most"),
+        ("joint", "sums", (0, 0), 1.1e14, "sums must be at most 1e\\+14"),
+        ("joint", "sums", (np.s_[:], 0), 0.9e14, "the count must be at most 1e\\+14"),
+        ("drifting", "samples", np.s_[:], 2.1e13, "samples must be at most 2e\\+13"),
         ("joint", "covariances", (0, 0, 0), -1.0, "covariances must be positive definite"),
         ("joint", "covariances", (0, 0, 0), 9.0, "covariances must follow from the sums"),
         ("joint", "means", (0, 0), 9.0, "means must follow from the sums"),
@@ -248,6 +252,14 @@ def test_a_posterior_at_rest_need_not_follow_from_the_sums_but_may_not_count() -
     faded = fading.update(fading.init(3), g[:1])
     with pytest.raises(ValueError, match="no posterior may be behind where samples fade"):
         fading.check_state(faded._replace(behind=np.array([1, 0, 0, 0])))
+
+
+def test_scales_count_no_more_rows_than_a_float_can() -> None:
+    """One more would be lost in rounding, and the numbers of a feature overtake the rows."""
+    scales = no_scales(1)._replace(nonzero=np.array([2.0**53 - 4]), missing=np.array([3.0]))
+    scales._replace(rows=np.array([2.0**53 - 1])).check()
+    with pytest.raises(ValueError, match="rows must be below 9007199254740992"):
+        scales._replace(rows=np.array([2.0**53])).check()
 
 
 def test_a_calibration_that_no_stream_leads_to_is_refused() -> None:

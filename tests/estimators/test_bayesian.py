@@ -141,6 +141,27 @@ def test_fitted_classifiers_are_members_as_they_are() -> None:
     np.testing.assert_array_equal(logistic.coef_, coefficients)
 
 
+@pytest.mark.parametrize("columns", [None, {"a": "number"}])
+def test_members_that_were_fitted_on_a_table_get_its_columns_in_their_order(columns: Any) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, y = data()
+    table = pandas.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    member = linear.LogisticRegression().fit(table[:100], y[:100])
+    model = BayesianEnsembleClassifier([member], weighter="gamma_rate", columns=columns)
+    with pytest.raises(ValueError, match=r"column 0 of estimator 0 .* must be 'a', as when it was fitted, got 'c'"):
+        model.fit(table[["c", "b", "a"]][100:], y[100:])
+    assert not hasattr(model, "classes_")
+    with pytest.raises(ValueError, match=r"must be 'a', as when it was fitted, got 'c'"):
+        model.partial_fit(table[["c", "b", "a"]][100:], y[100:], classes=np.unique(y))
+    assert not hasattr(model, "classes_")
+    paired = BayesianEnsembleClassifier([(member, [2, 1, 0])], weighter="gamma_rate", columns=columns)
+    paired.fit(table[["c", "b", "a"]][100:], y[100:])
+    model.fit(table[100:], y[100:])
+    np.testing.assert_array_equal(paired.predict(table[["c", "b", "a"]]), model.predict(table))
+    if columns is None:
+        BayesianEnsembleClassifier([member], weighter="gamma_rate").fit(X[100:, :3], y[100:])  # which tells no names
+
+
 def test_a_frozen_estimator_stays_fitted_in_a_grid() -> None:
     X, y = data()
     frozen_estimator = import_module("sklearn.frozen").FrozenEstimator
@@ -165,7 +186,7 @@ def test_unfitted_classifiers_learn_online() -> None:
     assert model.score(X[150:], y[150:]) > 0.9
     assert model.weights_["kind"].tolist() == ["GaussianNB", "LogisticRegression", "SGDClassifier"]
     assert not hasattr(members[0], "classes_")
-    with pytest.raises(TypeError, match="must have partial_fit"):
+    with pytest.raises(TypeError, match="that learns online by partial_fit"):
         BayesianEnsembleClassifier([trees.DecisionTreeClassifier()]).fit(X, y)
 
 
@@ -219,7 +240,19 @@ def test_a_loss_of_the_users_own() -> None:
         ({"members": "fern", "max_features": 0.5}, "choose their features themselves"),
         ({"members": PerceptronBank(), "max_features": 0.5}, "unless the members are named"),
         ({"max_features": 31}, "at most the 30 features"),
-        ({"n_members": 0}, "n_members must be an integer"),
+        ({"loss": "rampp"}, r"BayesianEnsembleClassifier: loss must be one of"),
+        ({"max_features": 0}, "BayesianEnsembleClassifier: max_features must be an integer of at least 1, got 0"),
+        (
+            {"members": "perceptron", "max_features": 1.5},
+            r"BayesianEnsembleClassifier: max_features must be in \(0, 1\]",
+        ),
+        ({"n_members": 0}, "BayesianEnsembleClassifier: n_members must be an integer"),
+        ({"members": PerceptronBank(3, max_features=0)}, "random_subsets: max_features"),  # not the classifier's own
+        ({"members": []}, "members must hold at least one classifier"),
+        ({"members": [linear.LogisticRegression()]}, r"members\[0\] must be a classifier that is .*\)\. Fit it first"),
+        ({"members": [(1, [0])]}, r"members\[0\] must be a classifier that is fitted, .* got 1\."),
+        ({"random_state": "x"}, r"random_state must be an integer of at least 0, .* got 'x'"),
+        ({"random_state": -1}, r"random_state must be an integer of at least 0, .* got -1"),
     ],
 )
 def test_wrong_parameters_are_told(options: dict[str, Any], told: str) -> None:
@@ -228,6 +261,35 @@ def test_wrong_parameters_are_told(options: dict[str, Any], told: str) -> None:
     with pytest.raises((ValueError, TypeError), match=told):
         model.fit(X, y)
     assert not hasattr(model, "classes_")
+
+
+def test_wrong_rows_labels_and_weights_are_told() -> None:
+    X, y = data()
+    model: Any = BayesianEnsembleClassifier("perceptron", 3)
+    bank: Any = PerceptronBank(3).start(1)
+    with pytest.raises(TypeError, match="sample_weight must hold one number per row, got others: could not convert"):
+        model.fit(X, y, sample_weight=["a"] * len(y))
+    with pytest.raises(TypeError, match=r"got a list of dictionaries\. .* bayesvote.tables.columns_of\(X\)"):
+        model.fit([{"a": 1}, {"a": 2}], [0, 1])
+    with pytest.raises(TypeError, match=r"got a list of dictionaries\. .* bayesvote.tables.columns_of\(X\)"):
+        bank.scores([{"a": 1}])
+    with pytest.raises(ValueError, match="y: must hold labels of one kind, got '1' and 1"):
+        model.fit(X[:2], [1, "1"])
+    missing = np.array(["2020-01-01", "NaT"], dtype="datetime64[D]")
+    with pytest.raises(ValueError, match="y: must hold a label for every row, got a missing one in row 1"):
+        model.fit(X[:2], missing)
+    assert not hasattr(model, "classes_")
+
+
+def test_what_cannot_be_merged_is_told() -> None:
+    X, y = data()
+    frozen: Any = BayesianEnsembleClassifier(Frozen(PerceptronBank(3).start(X.shape[1], rng=0))).fit(X, y)
+    for model, kind in ((frozen, "a BayesianEnsembleClassifier"), (frozen.model_, "an Ensemble")):
+        with pytest.raises(TypeError, match=f"merge: other must be {kind}, got 3"):
+            model.merge(3)
+    for method, arguments in (("merge", (frozen,)), ("unlearn", (X, y))):
+        with pytest.raises(TypeError, match="Use one whose states are, weighter='gamma_rate' or 'joint_gaussian'"):
+            getattr(frozen, method)(*arguments)
 
 
 def test_drift_is_believed_after_a_change_and_not_long_after_it() -> None:

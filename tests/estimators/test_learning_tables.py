@@ -10,6 +10,7 @@ import pytest
 
 from bayesvote import BayesianEnsembleClassifier, Ensemble, tables
 from bayesvote._checks import Array
+from bayesvote.estimators._calibration import Calibration
 from bayesvote.persistence import dumps
 
 rng = np.random.default_rng(3)
@@ -60,6 +61,50 @@ def test_a_failure_leaves_a_whole_number_of_rows(monkeypatch: pytest.MonkeyPatch
     assert dumps(model) == dumps(learned(10 + n) if n else learned(10))
     model.partial_fit(table(10 + n, N), y[10 + n :])
     assert dumps(model) == dumps(learned(N))
+
+
+def test_rows_of_earlier_calls_that_are_lost_for_want_of_memory_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, rows = fresh(), np.random.default_rng(0).normal(size=N)
+    for first in range(30):
+        model.partial_fit({"x": rows[first : first + 1]}, y[first : first + 1], classes=[0, 1])
+
+    def failing(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(Ensemble, "step", failing)
+    with pytest.raises(MemoryError) as caught:
+        model.partial_fit({"x": rows[30:40]}, y[30:40])
+    monkeypatch.undo()
+    lost: int = caught.value.rows_learned  # type: ignore[attr-defined]
+    assert -30 <= lost < 0
+    assert model.model_.about()["rows_learned"] == 30 + lost
+    assert caught.value.__notes__[-1].endswith(f"is as it was {-lost} rows before this call.")
+
+
+def test_calibration_and_counts_go_back_with_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = learned(10)
+    before, calls = dumps(model), 0
+
+    class Log(list[Any]):
+        def append(self, _: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                raise MemoryError
+
+    true = Calibration.learn
+
+    def learn(self: Calibration, *args: Any) -> Array:
+        found = true(self, *args)
+        model.model_._journal._log = Log(model.model_._journal._log)
+        return found
+
+    monkeypatch.setattr(Calibration, "learn", learn)
+    with pytest.raises(MemoryError) as caught:
+        model.partial_fit(table(10, 30), y[10:30])
+    assert caught.value.rows_learned == 0  # type: ignore[attr-defined]
+    assert calls == 1
+    assert dumps(model) == before
 
 
 # The text that row 360 brings is the one for which the model must be widened before any further row.

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from bayesvote._checks import Array
 from bayesvote.members.foreign import EstimatorBank
+from bayesvote.members.union import Union
 
 linear: Any = import_module("sklearn.linear_model")
 bayes: Any = import_module("sklearn.naive_bayes")
@@ -210,6 +211,64 @@ def test_estimators_fitted_with_names_do_not_warn() -> None:
     lr = linear.LogisticRegression().fit(X, y)
     lr.feature_names_in_ = np.array(["a", "b", "c", "d"], dtype=object)
     np.testing.assert_array_equal(EstimatorBank([lr]).start(4).scores(X)[:, 0], X @ lr.coef_[0] + lr.intercept_)
+
+
+class Answering(LabelOnly):
+    """Answers what it was told to, by the method it was told."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, method: str, found: Any) -> None:
+        setattr(self, method, lambda _: found)
+
+
+@pytest.mark.parametrize(
+    ("method", "found", "told"),
+    [
+        ("decision_function", np.zeros(3), r"shape \(10,\) for 10 rows of 2 classes, got shape \(3,\)"),
+        ("decision_function", np.zeros((10, 3)), r"shape \(10, 2\) for 10 rows of 2 classes, got shape \(10, 3\)"),
+        ("predict_proba", np.zeros((10, 1)), r"shape \(10, 2\) for 10 rows of 2 classes, got shape \(10, 1\)"),
+        ("predict_proba", np.array([["a", "b"]] * 10), "numbers, got <U1 values"),
+        ("predict", np.zeros((10, 2)), r"shape \(10,\) for 10 rows of 2 classes, got shape \(10, 2\)"),
+    ],
+)
+def test_answers_of_another_shape_are_told(method: str, found: Any, told: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=rf"{method} of estimator 0 \(Answering\) must give .*{told}"):
+        EstimatorBank([Answering(method, found)]).start(4).scores(stream(n=10)[0])
+
+
+class HandingOn(LabelOnly):
+    """A wrapper that takes whatever its inner classifier takes."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def partial_fit(self, *args: Any, **kwargs: Any) -> None:
+        self.inner.partial_fit(*args, **kwargs)
+        self.classes_ = self.inner.classes_
+
+    def predict(self, X: Array) -> Any:
+        return self.inner.predict(X)
+
+
+def test_a_wrapper_is_told_the_classes() -> None:
+    X, y = stream(12)
+    given = linear.SGDClassifier(random_state=0)
+    bank = EstimatorBank([HandingOn(given), given], online=True).start(4)
+    scores = bank.scores_then_learn(X, y)
+    np.testing.assert_array_equal(scores[1:, 0], np.where(scores[1:, 1] > 0, 1.0, -1.0))
+
+
+@pytest.mark.parametrize("online", [False, True])
+def test_features_in_another_order_than_a_member_was_fitted_on_are_refused(online: bool) -> None:
+    X, y = stream(14)
+    named, unnamed = bayes.GaussianNB().fit(X[:, :3], y), bayes.GaussianNB().fit(X, y)
+    named.feature_names_in_ = np.array(["b", "a", "c"], dtype=object)
+    bank = Union([EstimatorBank([unnamed, (named, [1, 0, 3])], online=online)]).start(4)
+    bank.check_names(["a", "b", "x", "c"])
+    told = r"column 3 of estimator 1 \(GaussianNB\) must be 'c', as when it was fitted, got 'x'\. .* feature_names_in_"
+    with pytest.raises(ValueError, match=told):
+        bank.check_names(["a", "b", "c", "x"])
 
 
 class LastLabel:

@@ -8,7 +8,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bayesvote import LogisticBank
-from bayesvote._checks import Array, Labels
+from bayesvote._checks import MOST_WEIGHT, Array, Labels
+from bayesvote._gaussian import symmetric
+from bayesvote._parts import MOST_ROWS
 
 
 def laplace(X: Array, y: Labels, w: Array, precision: float) -> Array:
@@ -99,8 +101,93 @@ def test_features_of_very_different_sizes_leave_a_state_that_can_be_saved() -> N
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"precision": 0.0}, "precision"), ({"precision": ()}, "at least one"), ({"max_features": 0}, "max_features")],
+    [
+        ({"precision": 0.0}, "precision"),
+        ({"precision": (1.0, 1e-41)}, "precision must be at least 1e-40, got 1e-41"),
+        ({"precision": ()}, "at least one"),
+        ({"max_features": 0}, "max_features"),
+    ],
 )
 def test_wrong_parameters_are_told(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LogisticBank(**options)
+
+
+# Two directions at once in the last row, of one of which rounding has left nothing.
+LOST = [
+    [-6.513067776141848e-08, 2.1925300961968472e-20],
+    [3.1100465352623376e-27, 3.442802032962548e-23],
+    [-1.187953590384657e-29, -1.0876309304590502e-55],
+    [-9.365581340056776e-67, -1.0554287615902132e-12],
+    [3.0001087984407956e-34, -6.179548442558533e-64],
+    [-3.5772198383190754e-41, 1.064498643076071e-58],
+    [-3.5406963558416454e-70, 1787540389573880.0],
+    [749574206783850.6, 7.1677070563658826e19],
+]
+
+
+def test_no_row_takes_more_of_a_variance_than_there_is() -> None:
+    bank = LogisticBank(1, precision=0.03).start(2)
+    bank.scores_then_learn(LOST, [0, 0, 1, 1, 1, 0, 1, 0])
+    assert bank.state is not None
+    assert np.linalg.eigvalsh(symmetric(bank.state.covariances[0, 0]))[0] > -1e-13
+
+
+def wild(seed: int) -> tuple[LogisticBank, Array]:
+    """A bank that has learned rows of very different sizes and weights, and the rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 4)) * 10.0 ** rng.integers(-99, 99, size=(80 if seed % 2 else 1, 4))
+    w = [np.ones(80), np.full(80, 1e9), np.minimum(10.0 ** rng.uniform(-320, 9, 80), 1e9)][seed % 3]
+    bank = LogisticBank(2, precision=(0.03, 0.3)).start(4)
+    assert np.all(np.isfinite(bank.scores_then_learn(X, rng.integers(2, size=80), w)))
+    return bank, X
+
+
+def test_rows_of_any_size_and_weight_leave_a_state_that_can_be_saved() -> None:
+    """What rounding leaves need not be definite, but is never larger than the prior's."""
+    for seed in (*range(60), 413, 1298, 1919, 2741, 5648):  # the last five were not definite by far
+        bank, _ = wild(seed)
+        assert bank.state is not None
+        bank.check_state(bank.state)
+        for covariance, precision in zip(bank.state.covariances[:, 0], (0.03, 0.3), strict=True):
+            assert np.abs(np.tril(covariance)).max() * precision < 1 + 1e-9
+            assert np.diag(covariance).min() * precision > -1e-9
+
+
+def test_covariances_that_are_not_definite_are_learned_from_and_explained() -> None:
+    bank = LogisticBank(1, precision=1.0).start(3)
+    state = bank.state
+    assert state is not None
+    state.covariances[0, 0] = np.full((4, 4), -0.9) + 1.8 * np.eye(4)  # eigenvalues from -1.8 to 1.8
+    with pytest.raises(ValueError, match="wider than those of the prior"):
+        bank.check_state(state)
+    state.covariances[0, 0] = np.full((4, 4), 0.3) - 0.29 * np.eye(4)
+    state.covariances[0, 0, 0, 0] = -0.1
+    with pytest.raises(ValueError, match="variances must be at least 0"):
+        bank.check_state(state)
+    state.covariances[0, 0] = np.full((4, 4), 0.3) - 0.29 * np.eye(4)  # from -0.29 to 0.91
+    state.means[:] = 1.0
+    bank.check_state(state)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    for size in (1.0, 10.0 ** rng.integers(-9, 99, size=(50, 3)), 1e3):
+        found = bank.attributions(bank.checked(X * size), np.ones((50, 1)), np.ones((50, 1)))
+        assert np.all(np.isfinite(found.parts))
+        if np.ndim(size) == 0:
+            np.testing.assert_allclose(found.start + found.parts.sum(axis=1), bank.scores(X * size)[:, 0], rtol=1e-6)
+        assert np.all(np.isfinite(bank.scores_then_learn(X * size, rng.integers(2, size=50), 1e9)))
+        bank.check_state(state)
+
+
+def test_means_are_bounded_so_that_no_row_overflows() -> None:
+    X, y, _ = rows()
+    bank = LogisticBank(2, precision=1e-40).start(3, 3)
+    state = bank.state
+    assert state is not None
+    state.means[:] = 1e229
+    with pytest.raises(ValueError, match="means must be within reach of the rows"):
+        bank.check_state(state)
+    state.means[:] = 4 * 1e100 * 2**20 * MOST_WEIGHT * MOST_ROWS / 1e-40
+    bank.check_state(state)
+    assert np.all(np.isfinite(bank.scores_then_learn(X * 1e99, y, 1e9)))
+    bank.check_state(state)  # further rows are lost in its rounding

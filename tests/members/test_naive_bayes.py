@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from bayesvote import _threads
-from bayesvote._checks import Array, Labels
+from bayesvote._checks import MOST_WEIGHT, Array, Labels
 from bayesvote._input import RowsLike
+from bayesvote._parts import MOST_ROWS
 from bayesvote.members.frozen import Frozen
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from oracles.members import NaiveBayes
@@ -317,3 +318,31 @@ def test_a_value_that_was_never_seen_has_no_weight() -> None:
             bank.check_state(state._replace(statistics=statistics))
     with pytest.raises(ValueError, match="weight of rows"):
         bank.check_state(state._replace(total=state.total + 1e100))
+
+
+def test_no_weight_leaves_squares_below_zero() -> None:
+    """The quotient of a weight times a value by the weight may be a hair more than the value."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        bank = NaiveBayesBank(1, max_features=None, kinds="gaussian").start(1)
+        bank.scores_then_learn(rng.normal(size=(2, 1)), [0, 1], rng.random(2))
+        assert bank.state is not None
+        bank.check_state(bank.state)
+    bank = NaiveBayesBank(1, max_features=None).start(1)
+    bank.scores_then_learn([[0.6], [0.0], [-1.121122678939223]], [0, 1, 0], [1.2e-43, 1.0, 7.524987744205256e-13])
+    assert bank.state is not None
+    bank.check_state(bank.state)
+    assert np.all(bank.state.statistics[2] >= 0)
+
+
+def test_what_a_file_brings_at_most_can_still_learn_and_be_saved() -> None:
+    """So large a total swallows the weights of further rows, or the next file would be refused."""
+    X, y, _ = make_rows(40, 2, 0)
+    bank = NaiveBayesBank(2).start(X.shape[1])
+    bank.scores_then_learn(X, y)
+    state = bank.state
+    assert state is not None
+    state.total[:] = 2**20 * MOST_WEIGHT * MOST_ROWS
+    bank.check_state(state)
+    bank.scores_then_learn(X, y, 1e9)
+    bank.check_state(state)

@@ -16,6 +16,7 @@ from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.mixtures import mixed
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank
+from bayesvote.members.trees import TreeBank
 from bayesvote.members.union import Union
 
 
@@ -136,3 +137,25 @@ def test_banks_of_different_shapes_are_not_started_and_every_state_is_checked() 
     assert union.state is None
     with pytest.raises(ValueError, match="must be started"):
         union.scores(np.zeros((1, 6)))
+
+
+@pytest.mark.parametrize("act", ["widen", "revert"])
+def test_where_one_bank_finds_no_memory_none_has_its_new_state(monkeypatch: pytest.MonkeyPatch, act: str) -> None:
+    X, y, _ = stream(3)
+    union = Union([PerceptronBank(3), TreeBank(2), FernBank(4, depth=2)]).start(6, rng=0)
+    union.scores_then_learn(X, y)
+    early = union.snapshot()
+    union.scores_then_learn(X, y)
+    now, ready = union.scores(X), TreeBank.ready
+
+    def failing(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(TreeBank, "ready", failing)
+    with pytest.raises(MemoryError):
+        union.widen(9, rng=0) if act == "widen" else union.revert(early)
+    monkeypatch.setattr(TreeBank, "ready", ready)
+    assert union.shape == (6, 2)
+    assert union.scores(X).tobytes() == now.tobytes()
+    union.widen(9, rng=0)
+    assert union.shape == (9, 2)

@@ -81,6 +81,9 @@ def test_bad_files_are_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="at most max_bytes=100 bytes"):
         load(tmp_path / "m", max_bytes=100)
     assert equal(load(tmp_path / "m", max_bytes=len(data)), loads(data))
+    (tmp_path / "penguins.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ModelFileError, match=r"^load\('.*penguins.csv'\): the file must be a safetensors file, got"):
+        load(tmp_path / "penguins.csv")
 
 
 def test_a_key_that_occurs_twice_is_refused() -> None:

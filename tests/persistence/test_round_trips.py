@@ -160,11 +160,37 @@ def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_members_of_a_script_may_have_moved_into_a_module() -> None:
+    X, y = np.nan_to_num(rows(50)[0]), rows(50)[1]
+
+    def as_of(module: str) -> list[Any]:
+        kind = type("Mine", (bayes.GaussianNB,), {"__module__": module})
+        return [(kind().fit(X, y), range(D)), kind().fit(X, y)]
+
+    data = dumps(BayesianEnsembleClassifier(as_of("__main__")).fit(X, y))
+    assert loads(data, objects={"members": as_of("mine.members")}).predict(X).shape == (50,)
+    data = dumps(BayesianEnsembleClassifier(as_of("mine.members")).fit(X, y))
+    assert loads(data, objects={"members": as_of("mine.others")}).predict(X).shape == (50,)
+    with pytest.raises(ModelFileError, match=r"must hold \['mine.Mine', 'mine.Mine'\]"):
+        loads(data, objects={"members": as_of("yours")})
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[2D]", "float16"])
+def test_labels_that_a_file_cannot_hold_are_refused_when_they_are_saved(dtype: str) -> None:
+    X, y = rows(50)
+    model = OzaBoostClassifier(n_members=2).fit(X, np.array([2, 4]).astype(dtype)[y])
+    with pytest.raises(TypeError, match=r"save: .* must hold numbers"):
+        dumps(model)
+
+
 LABELS: list[NDArray[Any]] = [
     np.array(["no", "perhaps", "yes"]),
     np.array([1, 2, 7]),
     np.array(["no", "perhaps", "yes"], dtype=object),
     np.array([False, True]),
+    np.array(["2020-02-29", "2021-01-01"], dtype="datetime64[D]"),
+    np.array(["2020-02-29T12:00:00", "2021-01-01"], dtype="datetime64[ns]"),
+    np.array([-3, 5], dtype="timedelta64[ms]"),
 ]
 ESTIMATORS: dict[str, Callable[[], Any]] = {
     "default": lambda: BayesianEnsembleClassifier(n_members=9, random_state=0),
@@ -178,7 +204,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("classes", LABELS, ids=["strings", "integers", "objects", "truth"])
+@pytest.mark.parametrize("classes", LABELS, ids=["strings", "integers", "objects", "truth", "days", "times", "spans"])
 def test_estimators_come_back(classes: NDArray[Any], name: str) -> None:
     estimator = ESTIMATORS[name]()
     assert loads(dumps(estimator)).get_params().keys() == estimator.get_params().keys()
@@ -226,6 +252,27 @@ def test_fitted_members_are_asked_for_once() -> None:
     assert dumps(again.partial_fit(X, y)) == dumps(estimator.partial_fit(X, y))
     with pytest.raises(ModelFileError, match="'members' must hold 2 classifiers, got 1"):
         loads(data, objects={"members": members[:1]})
+    told = r"must hold \['sklearn.GaussianNB', 'sklearn.BernoulliNB'\], in this order, got \['sklearn.BernoulliNB', 's"
+    with pytest.raises(ModelFileError, match=told):
+        loads(data, objects={"members": members[::-1]})
+    with pytest.raises(ModelFileError, match="the object given as 'members' must be a list, got int"):
+        loads(data, objects={"members": 3})
+    wrong: Any = members
+    with pytest.raises(TypeError, match=r"objects must be a dictionary of places .* {'members': \[\.\.\.\]}, got list"):
+        loads(data, objects=wrong)
+
+    def older(node: Any) -> None:
+        for part in (node["parameters"]["members"], *bank_of(node)):
+            del part["same"]["__types__"]
+
+    def bank_of(node: Any) -> list[Any]:
+        frozen = node["learned"]["parts"]["model_"]["parameters"]["bank"]
+        return [frozen["parameters"]["bank"]["parameters"]["estimators"]]
+
+    assert np.array_equal(
+        loads(described(data, older), objects={"members": members}).predict(X),
+        loads(data, objects={"members": members}).predict(X),
+    )
     model = Ensemble(EstimatorBank(members)).start(D)
     assert dumps(loads(dumps(model), objects={"bank.estimators": members})) == dumps(model)
 

@@ -92,6 +92,14 @@ def test_features_and_widths_do_not_depend_on_the_chunks() -> None:
             np.testing.assert_array_equal(a, b)
 
 
+def test_rows_that_are_no_dictionaries_and_masked_columns_are_refused() -> None:
+    wrong: Any = [{"a": 1}, 3]
+    with pytest.raises(TypeError, match="columns_of: row 1 must be a dictionary of names and values, got 3"):
+        columns_of(wrong)
+    with pytest.raises(ValueError, match="column 'a' must have no masked values, got 1 of them"):
+        read_table("test", {"a": np.ma.array([1.0, 2.0], mask=[False, True])})
+
+
 def test_sources_are_the_columns_of_the_features() -> None:
     table = {"dropped": ["x", "y"], "sort": ["a", "b"], "size": [1.0, None]}
     columns = Columns({"dropped": "drop"}).start(table)

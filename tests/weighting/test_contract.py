@@ -192,7 +192,7 @@ def test_merging_any_split_equals_the_whole(weighter: Posterior[Any], seed: int,
     assert np.allclose(weighter.mean(merged), weighter.mean(whole), rtol=1e-10)
 
 
-@pytest.mark.parametrize("weighter", [GammaRate(), JointGaussian()], ids=name)
+@pytest.mark.parametrize("weighter", [GammaRate(), JointGaussian(1e4)], ids=name)
 def test_merging_keeps_what_rounding_took_from_either_side(weighter: Posterior[Any]) -> None:
     """2**53 + 1 is no double: the one is kept apart, on both sides, and two of them count."""
     few = weighter.update(weighter.init(1), [0.25])
@@ -202,6 +202,21 @@ def test_merging_keeps_what_rounding_took_from_either_side(weighter: Posterior[A
     many = weighter.update(many, [0.25])
     for merged in (weighter.merge(few, many), weighter.merge(many, few)):
         assert weighter.effective_samples(merged)[0] == 2.0**53 + 2
+
+
+@pytest.mark.parametrize("weighter", REMEMBERING, ids=name)
+def test_merging_stops_where_a_state_could_no_longer_be_saved(weighter: Any) -> None:
+    state = weighter.update(weighter.init(3), losses(np.random.default_rng(0), 40, 2, 3)[:, 0])
+    refused = ""
+    while not refused:
+        weighter.check_state(state)
+        try:
+            state = weighter.merge(state, state)
+        except ValueError as error:
+            refused = str(error)
+    assert "merge: both states must add up to" in refused or "merge: sample weights must sum to at most" in refused
+    if not isinstance(weighter, NumericalPosterior):  # which says that it cannot integrate so narrow a density
+        assert np.all(np.isfinite(weighter.mean(state)))
 
 
 @pytest.mark.parametrize("weighter", REMEMBERING, ids=name)
@@ -264,7 +279,7 @@ def test_forgetting_fades_the_past(weighter: Any) -> None:
 
 @pytest.mark.parametrize("weighter", [SGD(), AveragedSGD(), SAG(horizon=9), SeparableSGD(rate_loss)], ids=name)
 def test_order_dependent_states_refuse_to_merge(weighter: Weighter[Any]) -> None:
-    with pytest.raises(TypeError, match=r"merge: states must be sums .* Use a weighter with a posterior"):
+    with pytest.raises(TypeError, match=r"merge: states must be sums .* Use one whose states are"):
         weighter.merge(weighter.init(2), weighter.init(2))
 
 

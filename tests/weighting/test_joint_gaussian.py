@@ -309,3 +309,38 @@ def test_the_covariance_of_a_narrow_prior_must_follow_from_the_sums_by_its_own_s
     covariances[1, 1, 1] += 1.5e-6
     with pytest.raises(ValueError, match="covariances must follow from the sums"):
         weighter.check_state(state._replace(covariances=covariances))
+
+
+def test_evidence_at_rest_may_be_as_far_off_as_rounding_makes_it() -> None:
+    """The wide prior loses its digits beside samples of weight 1e9, and rests with evidence that is too small."""
+    n_at_rest = 0
+    for seed in range(200):
+        g = np.random.default_rng(seed).random((9, 3)).round(2)
+        if seed % 2:
+            g[:, 2] = g[:, 1]
+        weighter = JointGaussian((1e-3, 1.0, 1e8))
+        state: Any = weighter.update(weighter.init(3), g, 1e9)
+        weighter.check_state(state)
+        n_at_rest += int(state.behind[0] > 0)
+    assert n_at_rest > 10
+
+
+def test_a_state_that_rests_on_all_it_may_refuses_further_samples() -> None:
+    weighter = JointGaussian()
+    state: Any = weighter.update(weighter.init(2), np.full((100, 2), 0.25), 1e9)
+    for _ in range(9):
+        state = weighter.merge(state, state)
+    before = [array.copy() for array in state]
+    with pytest.raises(
+        ValueError, match=r"JointGaussian.merge: sample weights must sum to at most 1e\+14 .* got 1.024e"
+    ):
+        weighter.merge(state, state)
+    with pytest.raises(ValueError, match=r"sample weights must sum to at most 1e\+14 .* got 1.002e"):
+        weighter.update(state, np.full((49_000, 2), 0.25), 1e9)
+    for array, kept in zip(state, before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+    sums = weighter.summed(weighter.sums(2), np.full((101_000, 2), 0.25), np.full(101_000, 1e9))
+    with pytest.raises(ValueError, match=r"from_sums: sample weights must sum to at most 1e\+14"):
+        weighter.from_sums(sums)
+    with pytest.raises(ValueError, match=r"added: sample weights must sum to at most 1e\+14"):
+        weighter.added(sums, sums)

@@ -1,5 +1,6 @@
 """What a call teaches a classifier: its model, calibration, class counts and columns learn the same rows."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from bayesvote._checks import Array, Labels
 from bayesvote._guard import Uninterrupted
 from bayesvote._input import Rows
 from bayesvote._journal import Chunk, tell
+from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._class_weight import weighted
 from bayesvote.tables import Known, Table
 
@@ -43,18 +45,25 @@ class Lesson:
         given = shell.class_counts_, self._codes[part], self._own[part]
         return weighted(shell.who, shell.class_weight, shell.classes_, *given)
 
-    def _after(self, chunk: Chunk, losses: Array) -> None:
-        """Learn what else there is to learn of a chunk, before anybody sees the model."""
+    def _after(self, chunk: Chunk, losses: Array) -> Callable[[], None]:
+        """Learn what else there is to learn of a chunk; the model's journal has it taken up with the model."""
         shell, last = self._shell, self._learned + chunk.rows.n
         counts = self._weighted(slice(self._learned, last))[1]
+        known, new = shell.calibration_, shell.calibration_
         if shell.calibrates:
+            new = Calibration(known.mean.copy(), known.information.copy())
             shares = self._model.shares(losses)
-            self._means.append(shell.calibration_.learn(shares, losses, chunk.y, chunk.w, shell._forgetting))
-        shell.class_counts_[:] = counts
-        self._learned = last
+            self._means.append(new.learn(shares, losses, chunk.y, chunk.w, shell._forgetting))
+
+        def take_up() -> None:
+            known.mean[:], known.information[:], shell.class_counts_[:] = new.mean, new.information, counts
+            self._learned = last
+
+        return take_up
 
     def _learn_table(self, table: Table) -> Array:
         found, columns, kinds = [np.empty((0, self._model.n_classes))], self._shell.columns_, self._shell.columns_.kinds
+        before = self._model.progress()
         try:
             for first in range(0, table.n, _AT_ONCE):
                 with self._model.guard.write, Uninterrupted():
@@ -62,7 +71,7 @@ class Lesson:
                         table, kinds = columns.checked(table), columns.kinds
                     found += self._learn_part(table.part(first, min(first + _AT_ONCE, table.n)), first)
         except BaseException as error:
-            tell(error, self._shell.who, self._learned, table.n)
+            tell(error, self._shell.who, self._model.progress().since(before), table.n)
             raise
         return np.concatenate(found)
 

@@ -1,8 +1,8 @@
 """What the classifiers share: checked tables, encoded labels, one pass over the rows, probabilities."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar
@@ -15,10 +15,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesvote import _checks
-from bayesvote._checks import MOST_WEIGHT, Array, Labels, fraction
-from bayesvote._input import Rows, as_rows, check_if_sparse
+from bayesvote._checks import Array, Labels, fraction
+from bayesvote._input import Rows, as_rows, is_sparse, plain
 from bayesvote._journal import Progress, tell, telling
-from bayesvote._parts import MOST_ROWS, Learned, Part, looking, within
+from bayesvote._parts import MOST_TOTAL, Learned, Part, looking, within
 from bayesvote.estimators import _class_weight
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._html import summary
@@ -183,7 +183,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     def check(self) -> None:
         """Refuse parameters of which no model can be made, before there are any rows."""
         asked = getattr(self, "max_features", None)
-        self._model(np.arange(2)).start(max(8, asked) if isinstance(asked, int) else 8, 2, np.random.default_rng(0))
+        with self._speaking():
+            self._model(np.arange(2)).start(max(8, asked) if isinstance(asked, int) else 8, 2, np.random.default_rng(0))
         Columns(self.columns)
 
     def start(self, rows: int | Rows | Table, classes: NDArray[Any], rng: np.random.Generator | None = None) -> Self:
@@ -268,8 +269,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         Columns(self.columns)
         arrays = {"class_counts": np.zeros(len(classes)), **learned.arrays}  # older files have none
         counts = arrays.pop("class_counts")
-        most = MOST_WEIGHT * MOST_ROWS
-        if counts.shape != classes.shape or counts.dtype != np.float64 or not within(counts, 0, most):
+        if counts.shape != classes.shape or counts.dtype != np.float64 or not within(counts, 0, MOST_TOTAL):
             raise ValueError(f"class counts that are not {len(classes)} sums of weights")
         calibration = Calibration(**arrays)
         for found, wanted in zip(calibration, Calibration.start(), strict=True):
@@ -290,8 +290,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         if self._is_table(X, reset=False):
             with self.undisturbed():
                 return self.columns_.encode(X)
-        check_if_sparse(self.who, X)
-        return as_rows(self.who, validate_data(self, _named(X), reset=False, **_CHECKS))
+        return self._validated(X, reset=False)[0]
 
     def _losses(self, X: Any) -> Array:
         if not self._is_table(X, reset=False):
@@ -305,11 +304,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """Rows, or a table that is still to be encoded, and labels."""
         y = _checks.label_array(y)
         if not self._is_table(X, reset=reset):
-            check_if_sparse(self.who, X)
-            given, labels = validate_data(self, _named(X), y, reset=reset, **_CHECKS)
+            rows, labels = self._validated(X, y, reset=reset)
             if reset:
                 self.__dict__.pop("columns_", None)
-            return as_rows(self.who, given), labels
+            return rows, labels
         table = read_table(self.who, X)
         labels = column_or_1d(y, warn=True)
         if len(labels) != table.n:
@@ -317,6 +315,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         if reset:
             self._note(table)
         return self.columns_.checked(table), labels
+
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> tuple[Rows, NDArray[Any]]:
+        """Rows, and labels if there are some, that pass scikit-learn's checks and ours."""
+        # scikit-learn goes by the indices of a sparse matrix, so it is given one that is made of checked rows.
+        rows = as_rows(self.who, X) if is_sparse(X) else None
+        given = rows.tocsr() if rows else _named(plain(self.who, X))
+        checked = validate_data(self, given, y, reset=reset, **_CHECKS)
+        found, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
+        return rows or as_rows(self.who, found), labels
 
     def _is_table(self, X: Any, *, reset: bool) -> bool:
         """Whether the columns of X are to be encoded; those of a fitted model are if they were."""
@@ -389,11 +396,31 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             raise ValueError(f"{self.who}: y must hold at least two classes, got one class, {classes.tolist()}.")
         _class_weight.check(self.who, self.class_weight, classes)
         self._check_calibrated()
-        model = self._model(classes)
-        seed = self.random_state if rng is None else rng
-        if not isinstance(seed, (int, np.integer, np.random.Generator)):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
-        return model.start(n_features, len(classes), np.random.default_rng(seed))
+        seeded = self._random() if rng is None else rng
+        with self._speaking():
+            return self._model(classes).start(n_features, len(classes), seeded)
+
+    def _random(self) -> np.random.Generator:
+        seed = self.random_state
+        try:
+            if not isinstance(seed, (int, np.integer, np.random.Generator)):
+                seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+            return np.random.default_rng(seed)
+        except ValueError:
+            must = "must be an integer of at least 0, a Generator, a RandomState or None"
+            raise _checks.InputError(self.who, "random_state", must, repr(seed)) from None
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """Let errors about a parameter of this classifier be its own: a part that was handed it is not known."""
+        try:
+            yield
+        except _checks.RefusalError as error:
+            given = self.get_params(deep=False)
+            if error.subject in given and error.got.startswith(repr(given[error.subject])):
+                error.who = self.who
+                error.args = (self.who, *error.args[1:])
+            raise
 
     def _continue(
         self, method: str, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None

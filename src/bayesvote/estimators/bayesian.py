@@ -339,6 +339,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         the members learned.
         """
         check_is_fitted(self)
+        if not isinstance(other, BayesianEnsembleClassifier):
+            raise _checks.InputTypeError(f"{self.who}.merge", "other", f"must be a {self.who}", repr(other))
         check_is_fitted(other)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             mine, theirs = getattr(self, name, None), getattr(other, name, None)
@@ -404,6 +406,14 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         weighter = self._named_weighter()
         return Ensemble(self._bank(classes), weighter, weighter.usual_loss if self.loss == "auto" else self.loss)
 
+    def _begin(self, classes: NDArray[Any], rng: np.random.Generator | None = None) -> None:
+        super()._begin(classes, rng)
+        names: NDArray[Any] = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
+        if hasattr(self, "columns_"):
+            names = names[self.columns_.source_columns()]
+        if len(names) == self._width:  # or the rows are an array, which tells no names
+            self.model_.bank.check_names(names.tolist())
+
     def _named_weighter(self) -> Weighter[Any]:
         _checks.fraction(self.who, "forgetting", self.forgetting)
         named = isinstance(self.weighter, str)
@@ -437,6 +447,13 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             return deepcopy(given)
         if not isinstance(given, list | tuple):
             raise TypeError(f"{self.who}: members must be a name, a bank or a list of classifiers, got {given!r}.")
+        if not given:
+            raise _checks.InputError(self.who, "members", "must hold at least one classifier", "none")
+        for i, member in enumerate(given):
+            one = member[0] if isinstance(member, tuple) else member
+            if not any(hasattr(one, name) for name in ("classes_", "partial_fit", "learn_one")):
+                must = "must be a classifier that is fitted, or that learns online by partial_fit or learn_one"
+                raise _checks.InputTypeError(self.who, f"members[{i}]", must, repr(one), "Fit it first.")
         if all(_is_fitted(member) for member in given):
             return Frozen(EstimatorBank(given, classes=classes))
         return Union(

@@ -5,7 +5,7 @@ which cost far less, are kept apart. Many short loops with few arrays and no bra
 """
 
 cimport numpy as cnp
-from libc.math cimport log
+from libc.math cimport fabs, log
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -264,6 +264,8 @@ cdef inline void learn_moments(const Features *f, Py_ssize_t c, double weight) n
     for j in range(f.width):
         far = x[j] - mean[j] if x[j] == x[j] else 0.0
         step = weight * far / count[j] if x[j] == x[j] else 0.0
+        # Rounding may carry the mean past a row that is all of the weight, and squares would fall below 0.
+        step = step if fabs(step) < fabs(far) else far
         scatter[j] += weight * far * (far - step)
         mean[j] += step
 

@@ -1,7 +1,7 @@
 """The contract of a bank: m weak classifiers over d features, scored and taught many rows at a time."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -70,6 +70,11 @@ class Bank(Stateful[S]):
         """What each member is."""
         return [type(self).__name__.removesuffix("Bank")] * self.n_members
 
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse features of other names than those that a member was fitted on; by default the parts are asked."""
+        for part in self.parts:
+            part.check_names(names)
+
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:  # noqa: ARG002
         """Share out the sum of the scores of checked rows, times coefficients, over the features; by default nothing.
 
@@ -118,10 +123,9 @@ class Bank(Stateful[S]):
         """Copy what learning changes: nothing, if the members do not learn."""
         return super().snapshot() if self.learns else None
 
-    def revert(self, snapshot: Any) -> None:
-        """Take up such a copy."""
-        if self.learns:
-            super().revert(snapshot)
+    def returning(self, snapshot: Any) -> Callable[[], None]:
+        """Get ready to take up such a copy."""
+        return super().returning(snapshot) if self.learns else lambda: None
 
     def share(self, guard: Guard) -> None:
         """Be guarded together with others: the parts of a bank with it."""

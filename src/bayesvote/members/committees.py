@@ -89,13 +89,13 @@ class Committees(Bank[Any]):
         """Copy what learning changes of the bank."""
         return self.bank.snapshot()
 
-    def revert(self, snapshot: Any) -> None:
-        """Take up such a copy."""
-        self.bank.revert(snapshot)
+    def returning(self, snapshot: Any) -> Callable[[], None]:
+        """Get the bank ready to take up such a copy."""
+        return self.bank.returning(snapshot)
 
-    def install(self, state: Any, shape: Shape) -> None:
-        """Hand a state on to the bank."""
-        self.bank.install(state, shape)
+    def ready(self, state: Any, shape: Shape) -> Callable[[], None]:
+        """Get the bank ready for a state."""
+        return self.bank.ready(state, shape)
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
         """Return the bank's state before any row."""

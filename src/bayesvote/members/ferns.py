@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer, positive
+from bayesvote._checks import Array, Labels, integer, positive
 from bayesvote._input import Rows, started
-from bayesvote._parts import MOST_ROWS, Arrays, Shape, all_finite, require, within
+from bayesvote._parts import MOST_TOTAL, Arrays, Shape, all_finite, require, within
 from bayesvote._threads import parallel_for
 from bayesvote.members.attribution import Attribution, added_up, nothing
 from bayesvote.members.base import Bank
@@ -18,7 +18,6 @@ Ints = NDArray[np.int32]
 _FIRST_DRAW = 4  # rows; the questions are chosen anew whenever the rows have doubled since
 _CANDIDATES = 8  # per question
 _DEEPEST = 16
-_MOST_TOTAL = MOST_WEIGHT * MOST_ROWS  # of sample weights
 _WORTH_SHARING = 50_000  # scores; below, starting threads costs more than they save
 
 
@@ -206,8 +205,8 @@ class FernBank(Bank[FernState]):
         require(within(state.candidates, 0, n_columns - 1), f"candidates must be from 0 to {n_columns - 1}")
         require(within(state.places, 0, np.nextafter(1, 0)), "places must be at least 0 and below 1")
         require(within(state.labels, 0, n_classes - 1), f"labels must be from 0 to {n_classes - 1}")
-        require(within(state.weights, 0, _MOST_TOTAL), f"weights must be from 0 to {_MOST_TOTAL:g}")
-        require(within(state.counts, 0, _MOST_TOTAL), f"counts must be from 0 to {_MOST_TOTAL:g}")
+        require(within(state.weights, 0, MOST_TOTAL), f"weights must be from 0 to {MOST_TOTAL:g}")
+        require(within(state.counts, 0, MOST_TOTAL), f"counts must be from 0 to {MOST_TOTAL:g}")
         # The features in use are numbered from 0 without a gap, and questions ask about all of them and no other.
         used = np.flatnonzero(state.slot_of >= 0)
         asked = np.unique(state.slots)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._foreign import accepts, river_probabilities
+from bayesvote._checks import Array, InputError, InputTypeError, Labels
+from bayesvote._foreign import accepts, accepts_classes, river_probabilities
 from bayesvote._input import Rows, started
 from bayesvote._parts import Learned, Shape, restored_shape
 from bayesvote.members.base import Bank
@@ -50,6 +50,7 @@ class _Member(Protocol):
 
     name: str
     takes_weight: bool
+    feature_names: list[str]  # on which it was fitted; empty if it does not tell
 
     def scores(self, X: Array) -> Array:
         """One score per class, (n, K); NaN to abstain."""
@@ -177,6 +178,20 @@ class EstimatorBank(Bank[EstimatorState]):
         """The classes of the estimators."""
         return [type(given[0] if isinstance(given, tuple) else given).__name__ for given in self.estimators]
 
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse features in another order than that of the table on which scikit-learn's classifiers were fitted."""
+        state = started(_WHO, self.state)
+        for member, columns in zip(state.members, state.columns, strict=True):
+            for j, fitted_on in zip(columns.tolist(), member.feature_names, strict=False):
+                if names[j] != fitted_on:
+                    raise InputError(
+                        _WHO,
+                        f"column {j} of {member.name}",
+                        f"must be {fitted_on!r}, as when it was fitted",
+                        repr(names[j]),
+                        "Give the columns in the order of its feature_names_in_, or a pair (estimator, columns).",
+                    )
+
     def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
         """Nothing: the state has no arrays."""
         return 0
@@ -256,6 +271,7 @@ class _Scikit:
         self.model = model
         self.labels = labels
         self.ready = hasattr(model, "classes_")
+        self.feature_names = np.asarray(getattr(model, "feature_names_in_", [])).tolist()
         if self.ready:
             self._check_fitted(width)
         if online:
@@ -287,7 +303,7 @@ class _Scikit:
         if not self.ready and parameters.get("random_state", 0) is None:
             self.model.set_params(random_state=int(rng.integers(2**31)))
         self.takes_weight = accepts(self.model.partial_fit, "sample_weight")
-        self.options = {"classes": np.array(self.labels)} if accepts(self.model.partial_fit, "classes") else {}
+        self.options = {"classes": np.array(self.labels)} if accepts_classes(self.model.partial_fit) else {}
 
     def scores(self, X: Array) -> Array:
         n_classes = len(self.labels)
@@ -297,14 +313,28 @@ class _Scikit:
         order = [known.index(label) for label in self.labels]
         one_against_one = n_classes > 2 and getattr(self.model, "decision_function_shape", "") == "ovo"
         if hasattr(self.model, "decision_function") and not one_against_one:
-            margins = np.asarray(self.model.decision_function(X), dtype=np.float64)
-            if margins.ndim == 1:  # one score for two classes, positive for the second
-                margins = np.column_stack([np.zeros(len(X)), margins])
+            margins = np.asarray(self.model.decision_function(X))
+            if margins.ndim == 1 and n_classes == 2:  # one score for two classes, positive for the second
+                self._shaped("decision_function", margins, (len(X),))
+                margins = np.stack([np.zeros_like(margins), margins], axis=1)
+            margins = self._numbers("decision_function", margins, X)
             return margins[:, order]
         if hasattr(self.model, "predict_proba"):
-            return _logs(np.asarray(self.model.predict_proba(X))[:, order])
-        votes = np.asarray(self.model.predict(X)).tolist()
+            return _logs(self._numbers("predict_proba", np.asarray(self.model.predict_proba(X)), X)[:, order])
+        votes = self._shaped("predict", np.asarray(self.model.predict(X)), (len(X),)).tolist()
         return np.array([[float(vote == label) for label in self.labels] for vote in votes])
+
+    def _numbers(self, method: str, found: NDArray[Any], X: Array) -> Array:
+        """Numbers for every row and class."""
+        if found.dtype.kind not in "fiub":
+            raise InputTypeError(_WHO, f"{method} of {self.name}", "must give numbers", f"{found.dtype} values")
+        return self._shaped(method, found, (len(X), len(self.labels))).astype(np.float64)
+
+    def _shaped(self, method: str, found: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        if found.shape != shape:
+            must = f"must give an array of shape {shape} for {shape[0]} rows of {len(self.labels)} classes"
+            raise InputError(_WHO, f"{method} of {self.name}", must, f"shape {found.shape}")
+        return found
 
     def takes_columns(self, columns: NDArray[np.intp]) -> bool:  # noqa: ARG002
         return False
@@ -322,6 +352,7 @@ class _River:
         self.name = name
         self.model = deepcopy(model) if online else model
         self.columns = columns.tolist()
+        self.feature_names: list[str] = []
         self.labels = labels
         self.takes_weight = accepts(model.learn_one, "w")
         if not getattr(model, "_multiclass", True):

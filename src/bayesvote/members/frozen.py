@@ -1,5 +1,6 @@
 """Banks that no longer learn: the paper's static setting."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,9 +62,9 @@ class Frozen(Bank[Any]):
         """Features and classes of the bank."""
         return self.bank.shape
 
-    def install(self, state: Any, shape: Shape) -> None:
-        """Hand a state on to the bank."""
-        self.bank.install(state, shape)
+    def ready(self, state: Any, shape: Shape) -> Callable[[], None]:
+        """Get the bank ready for a state."""
+        return self.bank.ready(state, shape)
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
         """Return what the bank has learned; a bank that was never started is started."""

@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, integer, positive
-from bayesvote._gaussian import check_covariances, symmetric
-from bayesvote._input import Rows, started
-from bayesvote._parts import all_finite, require
+from bayesvote._gaussian import check_rounded, symmetric
+from bayesvote._input import LARGEST, Rows, started
+from bayesvote._parts import MOST_TOTAL, all_finite, require
 from bayesvote._threads import parallel_for
 from bayesvote.members.attribution import Attribution, nothing
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets
 
 _WORTH_SHARING = 200_000  # multiplications; with fewer, a second thread costs more than it saves
-_ROUNDING = 1e-6  # of the largest variance, by which the least may be off
+_ROUNDING = 1e-12  # as in the kernels: a variance that is less beside the sizes of its parts is taken for none
+_LEAST_PRECISION = 1e-40  # of a prior: with wider ones, the log-odds of the largest rows leave the range of numbers
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
 
@@ -79,6 +80,8 @@ class LogisticBank(Bank[LogisticState]):
             positive(self.who, "precision", value)
         if np.size(given) == 0:
             raise ValueError(f"{self.who}: precision must hold at least one number, got none.")
+        if np.min(given) < _LEAST_PRECISION:
+            raise ValueError(f"{self.who}: precision must be at least {_LEAST_PRECISION:g}, got {np.min(given)}.")
 
     @property
     def wants_scaled(self) -> bool:
@@ -116,7 +119,9 @@ class LogisticBank(Bank[LogisticState]):
         for i, features in enumerate(state.features):
             x = np.column_stack((np.ones(rows.n), X[:, features]))
             for c, (mean, covariance) in enumerate(zip(state.means[i], symmetric(state.covariances[i]), strict=True)):
-                odds = x @ mean / np.sqrt(1 + np.pi / 8 * np.einsum("ni,ij,nj->n", x, covariance, x))
+                parts = (x @ covariance) * x
+                variance = np.where(parts.sum(axis=1) > _ROUNDING * np.abs(parts).sum(axis=1), parts.sum(axis=1), 0.0)
+                odds = x @ mean / np.sqrt(1 + np.pi / 8 * variance)
                 if len(state.means[i]) == 1:
                     at_zero, score, coefficient = 0.0, odds / 2, coefficients[:, i]
                 else:
@@ -156,7 +161,11 @@ class LogisticBank(Bank[LogisticState]):
         require(agree(state.features, state.mask, 1), "features and mask must agree")
         size = state.covariances.shape[-1]
         precisions = np.repeat(self._precisions, state.means.shape[1])
-        check_covariances(state.covariances.reshape(-1, size, size), precisions, rounding=_ROUNDING)
+        check_rounded(state.covariances.reshape(-1, size, size), precisions)
+        # A row moves a mean by at most its weight times its values times covariances, none larger than the prior's.
+        most = size * LARGEST * MOST_TOTAL / precisions
+        off = np.abs(state.means).reshape(-1, size).max(axis=1)
+        require(bool(np.all(off <= most)), "means must be within reach of the rows")
 
     def _run(self, rows: Rows, y: Labels, w: Array) -> Array:
         from bayesvote.members._logistic_kernels import run

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer, one_of, positive
+from bayesvote._checks import Array, Labels, integer, one_of, positive
 from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import MOST_ROWS, Arrays, Shape, all_finite, padded, renamed, require, within
+from bayesvote._parts import MOST_TOTAL, Arrays, Shape, all_finite, padded, renamed, require, within
 from bayesvote._threads import parallel_for
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
@@ -21,8 +21,8 @@ _PIECE = 120_000
 # With less work than this, a second thread costs more than it saves.
 _WORTH_SHARING = 5_000
 # Each core gets at least this many features: shorter loops cost more to start than sharing saves.
-_MOST = LARGEST * (1 + 1e-9)  # a mean of values
 _FEATURES = 64
+_MOST = LARGEST * (1 + 1e-9)  # a mean of values
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
 
@@ -171,7 +171,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         present, mean, squares, other_value = state.statistics
         require(within(mean, -_MOST, _MOST), f"means in statistics must be at most {_MOST:g} in size")
         require(not np.any(np.abs(state.values_seen) > _MOST), f"values_seen must be at most {_MOST:g} in size")
-        require(within(state.total, 0, MOST_WEIGHT * MOST_ROWS), "total must be at least 0, and the weight of rows")
+        require(within(state.total, 0, MOST_TOTAL), "total must be at least 0, and the weight of rows")
         require(not np.any(state.statistics[[0, 2, 3]] < 0), "weights and squares in statistics must be at least 0")
         most = state.total[:, None] * (1 + 1e-9)
         require(not np.any(present > most), "a feature must not weigh more than its class in statistics")

@@ -6,12 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import MOST_WEIGHT, Array
+from bayesvote._checks import Array
 from bayesvote._input import LARGEST
-from bayesvote._parts import MOST_ROWS, Arrays, padded, renamed, require, within
+from bayesvote._parts import MOST_TOTAL, Arrays, padded, renamed, require, within
 from bayesvote.members.linear import LinearMembers
-
-_MOST_TOTAL = MOST_WEIGHT * MOST_ROWS  # of sample weights
 
 _NO_LIMITS = np.zeros(0)
 
@@ -95,7 +93,7 @@ class PerceptronBank(LinearMembers[PerceptronState]):
         super().check_state(state)
         if len(state.past_weights):
             require(not np.any(state.past_weights[state.mask == 0]), "past_weights must be 0 for features not seen")
-        require(within(state.age, 0, _MOST_TOTAL), f"age must be from 0 to {_MOST_TOTAL:g}")
+        require(within(state.age, 0, MOST_TOTAL), f"age must be from 0 to {MOST_TOTAL:g}")
         if self.averaged:
             # A row moves a weight by its sample weight times a value at most, which its age counts.
             step = 1.001 * state.age

@@ -1,5 +1,6 @@
 """Members that see standardised numbers, learned as the stream goes on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,10 +75,16 @@ class Scaled(Bank[tuple[Scales, Any]]):
         """Features and classes of the bank."""
         return None if self._scales is None else self.bank.shape
 
-    def install(self, state: tuple[Scales, Any], shape: Shape) -> None:
-        """Take over the scales, and hand the rest on to the bank."""
-        self.bank.install(state[1], shape)
-        self._scales = state[0]
+    def ready(self, state: tuple[Scales, Any], shape: Shape) -> Callable[[], None]:
+        """Get the bank ready for its state; the scales are taken over with it."""
+        scales, of_bank = state
+        bank_takes_over = self.bank.ready(of_bank, shape)
+
+        def take_over() -> None:
+            bank_takes_over()
+            self._scales = scales
+
+        return take_over
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Scales, Any]:
         """Return empty scales, and the bank's state before any row."""

@@ -1,6 +1,6 @@
 """Several banks as one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -91,15 +91,13 @@ class Union(Bank[tuple[Any, ...]]):
         """Copy what learning changes, of every bank."""
         return tuple(bank.snapshot() for bank in self.banks)
 
-    def revert(self, snapshot: tuple[Any, ...]) -> None:
-        """Take up such copies."""
-        for bank, of_bank in zip(self.banks, snapshot, strict=True):
-            bank.revert(of_bank)
+    def returning(self, snapshot: tuple[Any, ...]) -> Callable[[], None]:
+        """Get every bank ready to take up its copy."""
+        return _all(bank.returning(of_bank) for bank, of_bank in zip(self.banks, snapshot, strict=True))
 
-    def install(self, state: tuple[Any, ...], shape: Shape) -> None:
-        """Hand every bank its state."""
-        for bank, of_bank in zip(self.banks, state, strict=True):
-            bank.install(of_bank, shape)
+    def ready(self, state: tuple[Any, ...], shape: Shape) -> Callable[[], None]:
+        """Get every bank ready for its state."""
+        return _all(bank.ready(of_bank, shape) for bank, of_bank in zip(self.banks, state, strict=True))
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Any, ...]:
         """Return the states of all banks before any row."""
@@ -162,3 +160,14 @@ class Union(Bank[tuple[Any, ...]]):
         """Check that the banks, which have their states again, have one shape."""
         if restored_shape(learned) != started(self.who, self.shape):
             raise ValueError(f"banks that are not all of {learned.facts['shape']} features and classes")
+
+
+def _all(acts: Iterable[Callable[[], None]]) -> Callable[[], None]:
+    """All of these as one, which are made first."""
+    made = tuple(acts)
+
+    def act() -> None:
+        for one in made:
+            one()
+
+    return act

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
+from bayesvote._checks import InputTypeError
 from bayesvote._files import replace_file
 from bayesvote._parts import Part
 from bayesvote.persistence._decode import decode
@@ -50,6 +51,7 @@ def load(path: str | os.PathLike[str], *, objects: Mapping[str, Any] | None = No
         What the file does not hold, by its place in the model, such as
         ``{"weighter": NumericalPosterior(...)}``, ``{"bank.estimators": [...]}``, ``{"bank": EstimatorBank(...)}``,
         ``{"loss": function}`` or, of an estimator, ``{"members": [...]}``; each as it was when the model was saved.
+        Classifiers of other types, or in another order of types, are refused.
         Without them, the error names what is missing.
     max_bytes
         A larger file is refused.
@@ -70,7 +72,11 @@ def load(path: str | os.PathLike[str], *, objects: Mapping[str, Any] | None = No
     >>> again.decide([[1.0, 2.0]]) == model.decide([[1.0, 2.0]])
     array([[ True,  True]])
     """
-    return loads(read(path, max_bytes), objects=objects)
+    try:
+        return loads(read(path, max_bytes), objects=objects)
+    except ModelFileError as error:
+        who = f"load({os.fspath(path)!r})"
+        raise ModelFileError(who, error.subject, error.must, error.got, error.do, error.using) from error
 
 
 def dumps(model: Any) -> bytes:
@@ -81,6 +87,9 @@ def dumps(model: Any) -> bytes:
 
 def loads(data: bytes, *, objects: Mapping[str, Any] | None = None) -> Any:
     """Load a model from what :func:`dumps` has returned."""
+    if not isinstance(objects, Mapping | None):
+        must = "must be a dictionary of places and what belongs there, such as {'members': [...]}"
+        raise InputTypeError("load", "objects", must, type(objects).__name__)
     version, description, arrays = unpack(data)
     if version == 1:
         with refusing():

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._parts import Learned, Part
-from bayesvote.persistence._encode import Node
-from bayesvote.persistence._file import DTYPES, Arrays, ModelFileError, refusing
+from bayesvote.persistence._encode import Node, types_of
+from bayesvote.persistence._file import DTYPES, TIMES, Arrays, ModelFileError, refusing
 from bayesvote.persistence._kinds import class_of
 
 
@@ -90,6 +90,8 @@ class _Reader:
             if dtype == "U" and len(items) * max(map(len, items), default=0) > self.room:
                 raise ValueError("labels of very different lengths")
             return np.array(items, dtype=np.dtype(dtype))
+        if dtype in TIMES:
+            return self.array(items, "I64").view(dtype)
         array = np.array(items, dtype=DTYPES[dtype].newbyteorder("="))
         if array.ndim != 1 or array.tolist() != items:
             raise ValueError(f"numbers that are not of type {dtype!r}")
@@ -102,17 +104,23 @@ class _Reader:
         if node["same"] and "__len__" not in node["same"] and type(given).__name__ != kind:
             subject = f"the object given as {place!r}"
             raise ModelFileError("load", subject, f"must be of type {kind}", type(given).__name__)
+        if "__len__" in node["same"] and not isinstance(given, (list, tuple)):
+            subject = f"the object given as {place!r}"
+            raise ModelFileError("load", subject, "must be a list", type(given).__name__, "Give it as it was saved.")
         for name, value in node["same"].items():
             saved = self.value(value, "")
             # Read attributes of our own parts only, never of arbitrary objects.
             if name == "__len__":
                 found: Any = len(given)
+            elif name == "__types__":  # older files have none
+                found = [_as_said(found, said) for found, said in zip(types_of(given), saved, strict=True)]
             elif isinstance(given, Part) and name in (given.reference or ()):
                 found = getattr(given, name)
             else:
                 raise ValueError(f"the unknown entry {name[:50]!r}")
             if found != saved:
-                what = f"hold {saved} classifiers" if name == "__len__" else f"have the {name} {saved!r}"
+                whats = {"__len__": f"hold {saved} classifiers", "__types__": f"hold {saved}, in this order"}
+                what = whats.get(name, f"have the {name} {saved!r}")
                 subject, do = f"the {kind} given as {place!r}", "Give it as it was when the model was saved."
                 raise ModelFileError("load", subject, f"must {what}", repr(found), do)
         return given
@@ -121,6 +129,12 @@ class _Reader:
         """Take the arrays of a part away."""
         names = [name for name in self.arrays if name.startswith(prefix)]
         return {name.removeprefix(prefix): self.arrays.pop(name) for name in names}
+
+
+def _as_said(found: str, said: str) -> str:
+    """Return what a file says of a type if it is that, which may have moved into or out of the main script."""
+    moved = "__main__" in (found.partition(".")[0], said.partition(".")[0])
+    return said if moved and found.partition(".")[2] == said.partition(".")[2] else found
 
 
 def _only(node: Node, *names: str) -> None:

@@ -1,12 +1,13 @@
 """Models as descriptions and arrays: parts, their parameters, and what they have learned."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from bayesvote._checks import InputTypeError
 from bayesvote._parts import Learned, Part
-from bayesvote.persistence._file import LARGEST, Arrays, code_of
+from bayesvote.persistence._file import LARGEST, TIMES, Arrays, code_of
 from bayesvote.persistence._kinds import kind_of
 
 Node = dict[str, Any]  # the description of a part
@@ -26,6 +27,12 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (bool, int, float, str, np.generic))
+
+
+def types_of(items: Sequence[Any]) -> list[str]:
+    """Types of objects that are not saved, of pairs that of the first: package and name, as modules may be moved."""
+    given = [type(item[0] if isinstance(item, tuple) and item else item) for item in items]
+    return [f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in given]
 
 
 class _Writer:
@@ -54,9 +61,17 @@ class _Writer:
     def learned(self, learned: Learned, at: str) -> Node:
         self.arrays |= {f"{at}state.{name}": array for name, array in learned.arrays.items()}
         return {
-            "facts": {name: self.value(value, f"{at}{name}") for name, value in learned.facts.items()},
+            "facts": {name: self.fact(value, f"{at}{name}") for name, value in learned.facts.items()},
             "parts": {name: self.part(part, f"{at}{name}.") for name, part in learned.parts.items()},
         }
+
+    def fact(self, value: Any, at: str) -> Any:
+        """Encode what was learned: nobody could be asked to give it again."""
+        told = self.value(value, at)
+        if isinstance(told, dict) and "reference" in told:
+            got = f"{value.dtype} values" if isinstance(value, np.ndarray) else type(value).__name__
+            raise InputTypeError("save", at, "must hold numbers, text or dates", got, "Make text of them, with str.")
+        return told
 
     def value(self, value: Any, at: str) -> Any:
         """Encode a part or a plain value; anything else by its place."""
@@ -69,6 +84,8 @@ class _Writer:
             raise ValueError(f"save: {at} must be at most {LARGEST}, got {value}.")
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
+        if kind is np.ndarray and value.ndim == 1 and value.dtype.name in TIMES:
+            return {"array": value.astype(np.int64).tolist(), "dtype": value.dtype.name}
         if kind is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUO":
             return {"array": value.tolist(), "dtype": value.dtype.kind if value.dtype.kind in "UO" else code_of(value)}
         if isinstance(value, Mapping) and _is_plain([*value.keys(), *value.values()]):
@@ -77,7 +94,7 @@ class _Writer:
             if _is_plain(value) or all(isinstance(item, Part) for item in value):
                 items = [self.value(item, f"{at}[{i}]") for i, item in enumerate(value)]
                 return items if kind is list else {"tuple": items}
-            return self.reference(value, at, {"__len__": len(value)})
+            return self.reference(value, at, {"__len__": len(value), "__types__": types_of(value)})
         return self.reference(value, at, {})
 
     def reference(self, value: Any, at: str, same: dict[str, Any]) -> Node:

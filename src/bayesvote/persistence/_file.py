@@ -31,6 +31,9 @@ DTYPES = {
     "F32": np.dtype("<f4"),
     "F64": np.dtype("<f8"),
 }
+# Dates and durations, which a description holds as whole numbers of these units.
+_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
+TIMES = {f"{kind}64[{unit}]" for kind in ("datetime", "timedelta") for unit in _UNITS}
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 

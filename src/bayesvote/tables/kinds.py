@@ -1,7 +1,7 @@
 """What a column can be, and what becomes of its cells."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 from enum import IntEnum
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Argument, Array, InputError
-from bayesvote.tables.reading import Cells, Sort, seconds_of, text_of
+from bayesvote.tables.reading import NOTHING, Cells, Sort, seconds_of, shortened, text_of
 
 _TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
@@ -87,6 +87,29 @@ _PARSERS: dict[Kind, Callable[[str], float | None]] = {
 }
 
 
+def demand(kind: Kind) -> str:
+    """What must hold of a column that is stated to be of this kind.
+
+    >>> demand(Kind.DATE)
+    'must hold a date as 2020-12-31 or 2020-12-31T23:59 in every row'
+    """
+    written = " as 2020-12-31 or 2020-12-31T23:59" if kind == Kind.DATE else ""
+    return f"must hold a {kind.name.lower()}{written} in every row"
+
+
+def unfit(kind: Kind, texts: Iterable[str]) -> set[str]:
+    """Texts that a column which is stated to be of this kind refuses.
+
+    >>> unfit(Kind.BOOLEAN, ["yes", " NO ", "0", "", "perhaps"])
+    {'perhaps'}
+    """
+    parse = _PARSERS.get(kind)
+    if parse is None:
+        return set()
+    kept = {text: shortened(text.strip()) for text in set(texts)}
+    return {text for text, short in kept.items() if short.casefold() not in NOTHING and parse(short) is None}
+
+
 def check_sorts(who: str, name: str, cells: Cells, dates: bool | None = None) -> None:
     """Refuse numbers among dates, and dates among numbers: nobody knows what either would be there."""
     there = np.flatnonzero(~np.isnan(cells.numbers))
@@ -117,10 +140,10 @@ def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool) -> Cell
     stays = texts & left[cells.codes]
     if strict and np.any(stays):
         row = int(np.argmax(stays))
-        written = " as 2020-12-31 or 2020-12-31T23:59" if kind == Kind.DATE else ""
         # No number of the row: tables are learned in parts, and it would be that in a part.
-        must, got = f"must hold a {kind.name.lower()}{written} in every row", repr(cells.texts[cells.codes[row]])
-        raise InputError(who, f"column {name!r}", must, got, "State another kind, for example with", _category(name))
+        got = repr(cells.texts[cells.codes[row]])
+        do = "State another kind, for example with"
+        raise InputError(who, f"column {name!r}", demand(kind), got, do, _category(name))
     of_text = np.array([math.nan if found is None else found for found in parsed])
     numbers, sorts = cells.numbers.copy(), cells.sorts.copy()
     numbers[texts] = of_text[cells.codes[texts]]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, InputError, InputTypeError
+from bayesvote._checks import Array, InputError, InputTypeError, unmasked
 
 Codes = NDArray[np.int32]
 
@@ -132,6 +132,9 @@ def columns_of(rows: Iterable[Mapping[str, Any]], names: Iterable[str] = ()) -> 
     {'island': ['Dream', None], 'mass': [3750, None]}
     """
     given = list(rows)
+    for i, row in enumerate(given):
+        if not isinstance(row, Mapping):
+            raise InputTypeError("columns_of", f"row {i}", "must be a dictionary of names and values", repr(row))
     found = dict.fromkeys([*names, *(name for row in given for name in row)])
     return {name: [row.get(name) for row in given] for name in found}
 
@@ -254,6 +257,7 @@ class _Booleans(NamedTuple):
 def _cells(who: str, name: str, values: Any, declared: str | None) -> Cells:
     if isinstance(values, _Booleans):
         return _typed("boolean", values.numbers)
+    unmasked(who, f"column {name!r}", values)
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(who, f"column {name!r}", "must have one dimension", f"shape {values.shape}")
     if isinstance(values, np.ndarray) and values.dtype.kind in "iufbMm":

@@ -56,14 +56,14 @@ class Weighter(Versioned[S], Part):
         """State that has seen both streams; only where states are sums."""
         raise TypeError(
             f"{self.who}.merge: states must be sums to be merged, and these depend on the order of the samples. "
-            "Use a weighter with a posterior, such as GammaRate."
+            "Use one whose states are, weighter='gamma_rate' or 'joint_gaussian': GammaRate() or JointGaussian()."
         )
 
     def unlearn(self, state: S, g: ArrayLike, sample_weight: ArrayLike | None = None) -> S:  # noqa: ARG002
         """State as if the rows g, learned before, had never been seen; only where states are sums."""
         raise TypeError(
             f"{self.who}.unlearn: states must be sums to take rows back, and these depend on the order of the samples. "
-            "Use a weighter with a posterior, such as GammaRate."
+            "Use one whose states are, weighter='gamma_rate' or 'joint_gaussian': GammaRate() or JointGaussian()."
         )
 
     def sums(self, n_members: int) -> Any:
@@ -377,7 +377,15 @@ class Additive(Posterior[SumState]):
             )
         total, carry = a.total.copy(), a.carry.copy()
         add(total.reshape(-1), carry.reshape(-1), b.total.reshape(-1), 1.0)
-        return SumState(total, carry + b.carry)
+        merged = SumState(total, carry + b.carry)
+        try:
+            self.check_state(merged)
+        except ValueError as error:
+            raise ValueError(
+                f"{self.who}.merge: both states must add up to one that can be saved, but {error}. "
+                "Merge states of different rows only."
+            ) from None
+        return merged
 
     def unlearn(self, state: SumState, g: ArrayLike, sample_weight: ArrayLike | None = None) -> SumState:
         """State as if the rows g, learned before, had never been seen.

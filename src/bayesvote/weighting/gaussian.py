@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote import _checks
-from bayesvote._checks import MOST_WEIGHT, Array
+from bayesvote._checks import Array
 from bayesvote._gaussian import check_covariances, symmetric
-from bayesvote._parts import MOST_ROWS, Rng, S, all_finite, require, within
+from bayesvote._parts import MOST_TOTAL, Rng, S, all_finite, require, within
 from bayesvote.weighting.agreement import Agreement, OfGaussians
 from bayesvote.weighting.base import Posterior
-
-MOST_TOTAL = MOST_WEIGHT * MOST_ROWS  # of sample weights
 
 
 class Gaussians(NamedTuple):

@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
 from bayesvote._gaussian import check_definite, symmetric
-from bayesvote._parts import Arrays, all_finite, require, within
+from bayesvote._parts import MOST_TOTAL, Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import require_memory
 from bayesvote.weighting.gaussian import (
-    MOST_TOTAL,
     FilterState,
     Gaussians,
     MarginPosterior,
@@ -168,17 +167,19 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
     @cached_property
     def _most_samples(self) -> float:
         """How many samples leave a digit or two of the widest prior."""
-        return float(1e13 * self._precisions.min() / self.theta)
+        return min(float(1e13 * self._precisions.min() / self.theta), MOST_TOTAL)
 
     def check_room(self, state: JointState | FilterState, w: Array) -> None:
         """Refuse samples so heavy that a wide prior would be lost in their rounding."""
-        if self._most_samples >= 1e4 * _checks.MOST_WEIGHT:
-            return  # no stream is so long, and a row should not wait for sums
-        before = float(state.samples.max() if isinstance(state, FilterState) else state.sums[:, 0].sum())
-        if before + w.sum() > self._most_samples:
+        before = float(state.samples.max()) if isinstance(state, FilterState) else sum(state.sums[:, 0].tolist())
+        if before + len(w) * _checks.MOST_WEIGHT > self._most_samples:  # or a row need not wait for a sum
+            self._check_samples("JointGaussian", before + float(w.sum()))
+
+    def _check_samples(self, who: str, samples: float) -> None:
+        if samples > self._most_samples:
             raise ValueError(
-                f"JointGaussian: sample weights must sum to at most {self._most_samples:g} with the least precision "
-                f"{self._precisions.min():g}, got {before + w.sum():g}. Use smaller weights, or a larger precision."
+                f"{who}: sample weights must sum to at most {self._most_samples:g} with the least precision "
+                f"{self._precisions.min():g}, got {samples:g}. Use smaller weights, or a larger precision."
             )
 
     def check_state(self, state: JointState | FilterState) -> None:
@@ -190,6 +191,8 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
 
     def _check_filters(self, state: FilterState) -> None:
         check_filters(state, self._precisions, self.theta)
+        highest = self._most_samples * (1 + 1e-9)
+        require(within(state.samples, 0, highest), f"samples must be at most {self._most_samples:g}")
         # Squared distances from the uniform vote, by the covariances: a row adds at most theta (1 - margin)**2, and a
         # step makes them less.
         off = state.means - 1 / self.n_members(state)
@@ -199,12 +202,14 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
 
     def _check_sums(self, state: JointState) -> None:
         all_finite(state)
-        # The count, and margins of at most 1 and their products times it.
-        require(within(state.sums, -MOST_TOTAL, MOST_TOTAL), f"sums must be at most {MOST_TOTAL:g} in size")
+        # The count, and margins of at most 1 and their products times it; with more, no digit of a prior is left.
+        highest = self._most_samples * (1 + 1e-9)
+        require(within(state.sums, -highest, highest), f"sums must be at most {self._most_samples:g} in size")
         require(0 <= int(state.rows) < self._refresh_every, f"rows must be from 0 to {self._refresh_every - 1}")
         require(within(state.behind, 0, int(state.rows)), "behind must be from 0 to rows")
         require(bool(np.any(state.behind == 0)), "one posterior must not be behind")
         sums, m = self._sums(state).sum(axis=0), self.n_members(state)
+        require(sums[0] <= highest, f"the count must be at most {self._most_samples:g}")
         most = sums[0] * (1 + 1e-9) + 1e-9
         require(bool(np.all(np.abs(sums[1 : 1 + m]) <= most)), "sums of margins must not exceed the count")
         products = np.tril(sums[1 + m :].reshape(m, m))
@@ -214,10 +219,9 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
         with np.errstate(invalid="ignore"):
             check_definite(state.covariances)
             again, awake = self._refreshed(self._sums(state)), state.behind == 0
-            # Between refreshes rounding differs, by more where the samples count for much more than the prior; and with
-            # forgetting the prior fades by up to a tenth.
-            count, least = float(most), self._precisions[awake].min()
-            slack = max(1e-6 if self.forgetting == 1 else 0.2, 1e-13 * (1 + self.theta * count * m / least))
+            # With forgetting the prior fades by up to a tenth between refreshes.
+            count = float(most)
+            slack = max(1e-6 if self.forgetting == 1 else 0.2, self._rounding(count, m, self._precisions[awake]))
             for name, given, found in (
                 ("covariances", np.tril(state.covariances), np.tril(again.covariances)),
                 ("means", state.means, again.means),
@@ -231,6 +235,10 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
         if not np.all(awake):
             self._check_resting(state, again, count)
 
+    def _rounding(self, count: float, m: int, precisions: Array) -> float:
+        """By what part rounding differs between refreshes: more, where samples count for much more than the prior."""
+        return float(1e-13 * (1 + self.theta * count * m / precisions.min()))
+
     def _check_resting(self, state: JointState, again: JointState, count: float) -> None:
         """Refuse posteriors at rest that count, or that no part of the rows leads to; ``again`` has all the rows."""
         from bayesvote.weighting._joint_kernels import TOO_LITTLE_EVIDENCE
@@ -243,7 +251,8 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
         require(bool(np.all(near)), "means at rest must be within reach of the sums")
         widest = np.diagonal(state.covariances[rest], axis1=1, axis2=2).max(axis=1)
         require(bool(np.all(widest * precisions <= 1 + 1e-6)), "covariances at rest must not be wider than the prior's")
-        slack = 1e-6 * (1 + np.abs(again.evidence).max())
+        rounding = max(1e-6, self._rounding(count, self.n_members(state), self._precisions))
+        slack = rounding * (1 + np.abs(again.evidence).max())
         most = state.evidence[~rest].max() + TOO_LITTLE_EVIDENCE + slack
         bound = within(state.evidence[rest], -np.inf, most) and np.all(state.evidence >= again.evidence - slack)
         require(bool(bound), "evidence at rest must be a bound that does not count")
@@ -356,6 +365,7 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
                 f"{others.sums.shape}."
             )
         total = self._total(sums, others, 1.0)
+        self._check_samples("JointGaussian.added", float(total[:, 0].sum()))
         return JointSums(np.stack((*total, np.zeros_like(total[0]))), np.array(0, dtype=np.int64))
 
     def completed(self, sums: JointSums, heard: Array) -> JointSums:
@@ -385,7 +395,9 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
 
     def from_sums(self, sums: JointSums) -> JointState:
         """Posteriors after the rows of the sums."""
-        return self._refreshed(self._sums(sums))
+        total = self._sums(sums)
+        self._check_samples("JointGaussian.from_sums", float(total[:, 0].sum()))
+        return self._refreshed(total)
 
     def merge(self, a: JointState | FilterState, b: JointState | FilterState) -> JointState | FilterState:
         """State that has seen both streams."""
@@ -433,7 +445,9 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
                 f"JointGaussian.{method}: states must be about the same members and precisions, "
                 f"got {a.means.shape} and {b.means.shape}."
             )
-        return self._refreshed(self._total(a, b, sign))
+        total = self._total(a, b, sign)
+        self._check_samples(f"JointGaussian.{method}", float(total[:, 0].sum()))
+        return self._refreshed(total)
 
     def _total(self, a: JointState | JointSums, b: JointState | JointSums, sign: float) -> Array:
         """Total and carry, (2, sums), of both."""

@@ -1,6 +1,6 @@
 """A bank of trees: some from the first rows, some from recent ones, and members refined over the leaves of all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -130,12 +130,16 @@ class TreeBank(Bank[TreeState]):
         """What was learned, without room to spare; None before the start."""
         return None if self._forest is None else TreeState(phases=self._phases, **self._forest.state())
 
-    def install(self, state: TreeState, shape: Shape) -> None:
+    def ready(self, state: TreeState, shape: Shape) -> Callable[[], None]:
         """Make a forest of a state."""
         from bayesvote.members.trees._tree_kernels import Forest
 
-        self._forest = Forest(self._settings(shape, state.phases), state)
-        self._phases, self._shape = state.phases, shape
+        forest = Forest(self._settings(shape, state.phases), state)
+
+        def take_over() -> None:
+            self._forest, self._phases, self._shape = forest, state.phases, shape
+
+        return take_over
 
     def snapshot(self) -> TreeState | None:
         """The state, which is a copy already."""
