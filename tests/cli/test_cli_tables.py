@@ -70,6 +70,32 @@ def test_kinds_are_stated(cli: Cli, table: Path, tmp_path: Path) -> None:
         assert words in refused.err
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_bad_date_is_a_bad_line(cli: Cli, tmp_path: Path, form: str) -> None:
+    dates = [f"2008-11-{1 + i % 28:02d}" for i in range(120)]
+    dates[49] = "soon"
+    path, model, unit, number = tmp_path / f"eggs.{form}", tmp_path / "m", "line", 51
+    if form == "csv":
+        path.write_text("Date Egg,y\n" + "".join(f"{date},{'uv'[i % 2]}\n" for i, date in enumerate(dates)))
+    else:
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table({"Date Egg": dates, "y": ["u", "v"] * 60}), path)
+        unit, number = "row", 50
+    command = ("run", path, *SMALL, "--date", "Date Egg")
+    refused = cli(*command)
+    assert refused.code == 1
+    assert f"eggs.{form}, {unit} {number}: column 'Date Egg' must hold a date as 2020-12-31 or" in refused.err
+    assert f"Fix the {unit}, or skip {unit}s like it with --bad-lines skip." in refused.err
+    done = cli(*command, "--bad-lines", "skip", "-o", model)
+    assert done.code == 0, done.err
+    assert f"{unit} {number}: column 'Date Egg' must hold a date" in done.out + done.err
+    refused = cli("predict", model, path)
+    assert refused.code == 1
+    assert f"{unit} {number}: column 'Date Egg' must hold a date" in refused.err
+    assert "--category" not in refused.err  # which predict does not have
+    assert cli("predict", model, path, "--bad-lines", "skip").out.count("\n") == 120
+
+
 def test_errors_speak_of_options_and_not_of_parameters(cli: Cli, table: Path, tmp_path: Path) -> None:
     every = "--category, --number, --boolean, --date and --drop must name columns of"
     for arguments, words in (
@@ -207,8 +233,8 @@ def test_labels_that_are_named_badly(cli: Cli, table: Path, given: str, words: s
 def test_resume_speaks_of_kinds_by_their_options(cli: Cli, table: Path, tmp_path: Path) -> None:
     command = ("run", table, *SMALL, "--checkpoint", tmp_path / "s")
     assert cli(*command, "--category", "mass").code == 0
-    refused = cli(*command, "--drop", "mass", "--resume").err
-    assert "the kinds of columns were --category 'mass' and are --drop 'mass'" in refused
+    refused = cli(*command, "--number", "mass", "--resume").err
+    assert "the kinds of columns were --category 'mass' and are --number 'mass'" in refused
     assert "--columns" not in refused
 
 

@@ -62,6 +62,14 @@ def test_two_stray_quotes_that_look_like_one_field_are_counted_line_by_line(tmp_
     assert (len(labels), rows.skipped) == (48, 2)
 
 
+def test_lines_that_are_no_label_together_are_read_one_by_one(tmp_path: Path) -> None:
+    lines = ["name,pet"] + [f"n{i},cat" for i in range(500)]
+    lines[20], lines[400] = 'n,"cat', 'n,cat"'  # together a row whose label has thousands of characters
+    rows, labels, _ = read(save(tmp_path, "x.csv", "\n".join(lines).encode()))
+    assert (len(labels), rows.skipped) == (499, 1)
+    assert set(labels) == {"cat", 'cat"'}
+
+
 def test_fields_of_several_lines_are_read(tmp_path: Path) -> None:
     text = 'a,pet\r\n1,"big\r\ncat"\r\n2,"say ""hi""\n\n"\n3,cat\n'
     rows, labels, numbers = read(save(tmp_path, "x.csv", text.encode()))
@@ -183,6 +191,32 @@ def test_few_rows_of_many_columns_come_in_small_chunks(tmp_path: Path) -> None:
     sizes = [len(chunk.y) for chunk in stream(tmp_path / "x.csv", chunk_size=1000)]
     assert sum(sizes) == 150
     assert max(sizes) <= 90
+
+
+def test_texts_that_come_again_take_their_memory_once(tmp_path: Path) -> None:
+    width, n = 10_000, 15
+    header = ",".join(f"c{j}" for j in range(width)) + ",y\n"
+    path = save(tmp_path, "x.csv", header.encode() + b"".join(b"ab," * width + b"%d\n" % (i % 2) for i in range(n)))
+    tracemalloc.start()
+    try:
+        chunks = list(stream(path))
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert [chunk.n for chunk in chunks] == [n]
+    assert set(chunks[0].X["c7"]) == {"ab"}
+    assert held < 50 * width * n  # bytes for a cell; a string of its own takes 51
+
+
+def test_more_texts_than_are_remembered_are_read(tmp_path: Path) -> None:
+    lines = [f"n{i}, n{i} ,{'?' if i % 3 else ''},{'é' * (i % 100)},{i % 2}" for i in range(10_000)]
+    (tmp_path / "x.csv").write_text("a,b,c,d,y\n" + "\n".join(lines))
+    for chunk_size in (7, 4096):
+        chunks = list(stream(tmp_path / "x.csv", chunk_size=chunk_size))
+        found = {name: [text for chunk in chunks for text in chunk.X[name]] for name in "abcd"}
+        assert found["a"] == found["b"] == [f"n{i}" for i in range(10_000)]
+        assert set(found["c"]) == {""}
+        assert found["d"] == ["é" * (i % 100) for i in range(10_000)]
 
 
 def test_one_index_does_not_decide_how_much_memory_a_model_takes(tmp_path: Path) -> None:
@@ -315,7 +349,7 @@ def test_parquet_values_that_python_cannot_hold_are_bad_rows(tmp_path: Path, cas
         "texts": (texts, "is not UTF-8 text"),
     }[case]
     path = odd_parquet(tmp_path, column)
-    with pytest.raises(InputError, match=f"line 2: column 'a' {words}"):
+    with pytest.raises(InputError, match=f"row 2: column 'a' {words}"):
         list(stream(path))
     rows, labels, numbers = read(path)
     assert (labels, numbers, rows.skipped) == ([0, 0, 1], [1, 3, 4], 1)

@@ -194,7 +194,9 @@ def test_labels_and_compression_of_the_site(site: Site, monkeypatch: pytest.Monk
     assert load_dataset("mushrooms", progress=False).y.sum() == 4208
     site.files["/binary/mushrooms.bz2"] = bz2.compress(other)[:-50]
     loading.cache_folder().joinpath("mushrooms.libsvm.xz").unlink()
-    with pytest.raises(OSError, match=r"must be fetched from .*mushrooms.bz2, got this: Compressed file ended"):
+    with pytest.raises(
+        OSError, match=r"must be fetched from .*mushrooms.bz2, got this: the last bzip2 stream is not complete"
+    ):
         load_dataset("mushrooms", progress=False)
 
 
@@ -230,6 +232,27 @@ def test_no_such_file_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(OSError, match=r"'heart' must be fetched from http://127.0.0.1:9/heart"):
         load_dataset("heart", progress=False)
     assert cached(tmp_path) == []
+
+
+@pytest.mark.usefixtures("site")
+def test_a_cache_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").write_text("this is no folder")
+    monkeypatch.setattr(loading, "cache_folder", lambda: tmp_path / "home" / "bayesvote")
+    words = (
+        r"load_dataset: the cache .*home/bayesvote must be a folder .*, got this: .*Set \w+ to a folder that can, or"
+    )
+    with pytest.raises(OSError, match=words + " BAYESVOTE_DATA to one that has heart.libsvm.xz") as caught:
+        load_dataset("heart", progress=False)
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_a_cache_that_cannot_be_looked_into_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(path: object, **_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(loading, "cache_folder", lambda: Path("/closed"))
+    monkeypatch.setattr(Path, "stat", closed)
+    assert locate("australian")[0] == "download"
 
 
 @pytest.mark.parametrize("missing", ["pooch", "tqdm"])

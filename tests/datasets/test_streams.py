@@ -19,7 +19,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesvote._checks import Array
+from bayesvote._checks import Array, InputError
 from bayesvote.datasets import Chunk, Stream, _sources, stream, stream_unlabelled, survey
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -91,7 +91,7 @@ def test_parquet(tmp_path: Path, chunk_size: int) -> None:
 def test_parquet_faults(tmp_path: Path) -> None:
     path = tmp_path / "bad.parquet"
     pa.parquet.write_table(pa.table({"a": [1.0, np.inf, 3.0], "y": [1, 2, None]}), path)
-    with pytest.raises(ValueError, match=r"line 2: column 'a' must be a finite number"):
+    with pytest.raises(ValueError, match=r"row 2: column 'a' must be a finite .*Fix the row, or skip rows like it"):
         next(stream(path))
     rows = stream(path, bad_lines="skip")
     assert gather(rows)[1:] == ([1], [1])
@@ -405,7 +405,7 @@ def test_survey_of_parquet_asks_for_categories_first(tmp_path: Path) -> None:
     # Categories of which some are no numbers, as the first label is: the rows themselves tell.
     column = texts.array(["1", "x"]).dictionary_encode()
     pa.parquet.write_table(pa.table({"a": np.zeros(2), "y": column}), path)
-    with pytest.raises(ValueError, match="line 2: the label must be a whole number"):
+    with pytest.raises(ValueError, match="row 2: the label must be a whole number"):
         survey(path)
 
 
@@ -423,3 +423,16 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: 
     survey(tmp_path / "x.parquet")
     gather(stream_unlabelled(tmp_path / "x.parquet", n_features=2, feature_names=["c", "a"]))
     assert asked == [["pet"], ["a", "c"]]
+
+
+def test_a_label_that_is_named_must_be_there_even_if_the_model_knows_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,c\n1,2,3\n")
+    with pytest.raises(InputError, match=r"target must be a column of .*, a, b, c, got 'nope'"):
+        stream_unlabelled(path, n_features=2, feature_names=["a", "b"], target="nope")
+    with pytest.raises(
+        InputError, match="3 features, with or without a label, got 3 columns, of which target='c' leaves 2"
+    ):
+        stream_unlabelled(path, n_features=3, target="c")
+    (chunk,) = stream_unlabelled(path, n_features=2, feature_names=["b", "a"], target="c")
+    assert chunk.X.tolist() == [[2.0, 1.0]]

@@ -224,6 +224,48 @@ def test_what_is_said_of_columns_holds(tmp_path: Path) -> None:
         stream(save(tmp_path, "a,a,y\nx,1,u\n"))
 
 
+@pytest.mark.parametrize("chunk_size", [1, 3, 4096])
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"), [("date", "2020-01-02", "soon"), ("boolean", " Yes", "perhaps"), ("number", "1.5", "many")]
+)
+def test_a_text_that_a_stated_column_cannot_hold_is_a_bad_line(
+    tmp_path: Path, kind: str, good: str, bad: str, chunk_size: int
+) -> None:
+    lines = ["a,when,y", *(f"{i},{'' if i == 3 else good},{i % 2}" for i in range(500))]
+    lines[70] = f"1,{bad},0"
+    path = save(tmp_path, "\n".join(lines))
+    options: dict[str, Any] = {"columns": {"when": kind}, "chunk_size": chunk_size}
+    words = rf"line 71: column 'when' must .*, got '{bad}'\. .*with columns=\{{'when': 'category'\}}\. Fix the line"
+    for read in (stream, survey):
+        with pytest.raises(ValueError, match=words):
+            list(read(path, **options))
+    found = stream(path, bad_lines="skip", **options)
+    assert [line for chunk in found for line in chunk.lines.tolist()] == [n for n in range(2, 502) if n != 71]
+    assert (found.skipped, found.reports[0].partition(":")[0]) == (1, "line 71")
+    assert survey(path, bad_lines="skip", **options).n_rows == 499
+    with pytest.raises(ValueError, match=rf"line 71: column 'when' must .*, got '{bad}'\. Fix the line"):
+        list(stream_unlabelled(path, n_features=2, feature_names=["a", "when"], **options))
+    assert sum(chunk.n for chunk in stream(path, columns={"when": "category"})) == 500
+
+
+def test_a_stray_quote_in_a_column_of_dates_costs_its_own_line(tmp_path: Path) -> None:
+    lines = ["a,when,y", *(f"{i},2020-01-02,{i % 2}" for i in range(50))]
+    lines[20], lines[30] = '1,"2020-01-02,0', '1,2020-01-02",0'  # together one field of eleven lines
+    found = stream(save(tmp_path, "\n".join(lines)), bad_lines="skip", columns={"when": "date"})
+    assert sum(chunk.n for chunk in found) == 48
+    assert found.skipped == 2
+
+
+def test_a_row_without_its_date_does_not_decide_the_decimal_mark(tmp_path: Path) -> None:
+    lines = ["a;when;y", "1.5;soon;0", *(f"{i},5;2020-01-02;{i % 2}" for i in range(30))]
+    for chunk_size in (1, 4096):
+        found = stream(
+            save(tmp_path, "\n".join(lines)), bad_lines="skip", columns={"when": "date"}, chunk_size=chunk_size
+        )
+        assert np.concatenate([chunk.X["a"] for chunk in found]).tolist() == [i + 0.5 for i in range(30)]
+        assert found.skipped == 1
+
+
 def test_texts_of_parquet(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

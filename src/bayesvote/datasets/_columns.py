@@ -87,21 +87,23 @@ def feature_columns(
 ) -> Columns:
     """Features only: by their names, or else all columns but that of the label, which may be there or not."""
     names = header.names
+    asked = None if target is None else labelled_columns(who, source, header, target, Wanted({}))
     if feature_names is not None:
         for name in feature_names:
             if name not in names:
                 must = f"must have the column {name!r} of the model"
                 raise InputError(who, source, must, listed(names), did_you_mean(name, names))
         return Columns([names.index(name) for name in feature_names], None)
-    if target is not None:
-        features = labelled_columns(who, source, header, target, Wanted({})).features
+    if asked is not None:
+        features = asked.features
     else:
         features = [j for j in range(len(names)) if j not in header.kept]
         # If there is one column too many, the last one is the label.
         features = features[:n_features] if len(features) == n_features + 1 else features
     if len(features) != n_features:
         must = f"must have the model's {n_features} features, with or without a label"
-        raise InputError(who, source, must, f"{len(names)} columns")
+        left = "" if asked is None else f", of which target={target!r} leaves {len(features)}"
+        raise InputError(who, source, must, f"{len(names)} columns{left}")
     return Columns(features, None)
 
 

@@ -20,16 +20,20 @@ from bayesvote.datasets._readers import (
     LabelReader,
     Numbers,
     Reading,
+    Stated,
+    Texts,
+    decoded,
     fault,
     is_label,
     is_number,
-    plain_text,
     shown,
+    stated,
     too_long,
 )
 
 _SAMPLE = 100  # lines by which a column is taken for numbers or for texts
 _LONGEST_FIELD = 2**17  # characters of a field that goes over several lines; a quote that is never closed ends there
+_CELLS = 2**20  # that are taken apart at a time; each is an object or two until it is read
 _PATIENCE = 1.0  # seconds to wait for the next line of a field, if the lines come from a pipe
 
 
@@ -63,7 +67,7 @@ def read_csv(
     records = _Records(lines, delimiter, len(names), read=0 if header is False else 1)
     features = [names[j] for j in columns.features]
     label = None if columns.label is None else names[columns.label]
-    table = _Table(records, names, columns, numbers, texts if kinds or texts else None)
+    table = _Table(records, names, columns, numbers, texts if kinds or texts else None, stated(columns, names, kinds))
     return Reading(len(features), features, table.chunks(chunk_size, bad), label)
 
 
@@ -120,29 +124,30 @@ def _texts(
     unknown = [j for j in columns.features if names[j] not in kinds]
     if not unknown:
         return found
-    rows = _readable(lines.peek(_SAMPLE), delimiter, len(names))
-    empty = set()
-    for j in unknown:
-        are = [numbers.reads(row[j]) for row in rows]
-        if are.count(False) > are.count(True):
-            found.add(j)
-        elif True not in are and rows:
-            empty.add(j)
-    return found | empty if found else found
+    n_rows = 0
+    of_numbers, of_others = np.zeros((2, len(names)), dtype=np.intp)
+    for row in _readable(lines.peek(_SAMPLE), delimiter, len(names)):
+        n_rows += 1
+        for j in unknown:
+            is_one = numbers.reads(row[j])
+            if is_one is not None:
+                (of_numbers if is_one else of_others)[j] += 1
+    found |= {j for j in unknown if of_others[j] > of_numbers[j]}
+    if found and n_rows:
+        found.update(j for j in unknown if not of_numbers[j])
+    return found
 
 
-def _readable(sample: list[bytes], delimiter: str, width: int) -> list[list[str]]:
+def _readable(sample: list[bytes], delimiter: str, width: int) -> Iterator[list[str]]:
     """Rows of some lines. A line that cannot be read is left out: it says nothing about those after it."""
     text = b"\n".join(line for line in sample if type(line) is not TooLong)
     records = _Records(Lines(BytesIO(text)), delimiter, width, read=0)
-    rows: list[list[str]] = []
     row: list[str] | None = []
     while row is not None:
         with suppress(InputError):
             row = records.next(wait=True)
             if row:
-                rows.append(row)
-    return rows
+                yield row
 
 
 def _distinct(bad: BadLines, names: list[str]) -> None:
@@ -320,14 +325,22 @@ class _Table:
     """Turns lines into chunks: of an array or, if some columns are texts, of a dictionary."""
 
     def __init__(
-        self, records: _Records, header: list[str], columns: Columns, numbers: Numbers, texts: set[int] | None
+        self,
+        records: _Records,
+        header: list[str],
+        columns: Columns,
+        numbers: Numbers,
+        texts: set[int] | None,
+        stated: Mapping[int, Stated],
     ) -> None:
         self._records, self._header, self._numbers = records, header, numbers
         self._features, self._label, self._as_dict = columns.features, columns.label, texts is not None
         self._of_numbers = [j for j in columns.features if j not in (texts or ())]
         self._of_texts = [j for j in columns.features if j in (texts or ())]
+        self._stated = {j: stated[j] for j in self._of_texts if j in stated}
         self._names = [header[j] for j in self._of_numbers]
         self._labels = LabelReader(None if columns.label is None else header[columns.label], columns.default)
+        self._texts = Texts()
         self._slowly = 0  # lines to read one by one, since some of them must be
         self._backlog = 1
 
@@ -357,7 +370,7 @@ class _Table:
         if self._slowly > 0:
             self._slowly -= 1
             return False
-        fields = self._records.plain(most)
+        fields = self._records.plain(min(most, max(1, _CELLS // len(self._header))))
         if not fields:
             return False
         width = len(self._header)
@@ -366,13 +379,11 @@ class _Table:
         found = self._numbers.block([*chain(*zip(*(fields[j::width] for j in self._of_numbers), strict=True))])
         if found is not None:
             try:
-                words = [
-                    [plain_text(self._header[j], _decoded(field)) for field in fields[j::width]] for j in self._of_texts
-                ]
+                words = [self._column(j, fields[j::width]) for j in self._of_texts]
             except InputError:
                 found = None
         if self._label is not None and self._numbers.mark != mark:
-            labels = map(_decoded, fields[self._label :: width])
+            labels = map(decoded, fields[self._label :: width])
             # A row without a label will be refused, so it must not decide the decimal mark: see row by row.
             found = found if all(map(is_label, labels)) else None
         if found is None:
@@ -384,7 +395,7 @@ class _Table:
         rows.add_block(found, self._records.passed(n))
         rows.words += zip(*words, strict=True)
         if self._label is not None:
-            rows.labels += map(_decoded, fields[self._label :: width])
+            rows.labels += map(decoded, fields[self._label :: width])
         return True
 
     def _read_row(self, rows: _Rows, faults: dict[int, InputError]) -> bool:
@@ -393,32 +404,42 @@ class _Table:
         row = records.next(wait=not rows.lines and not faults)
         if not row:
             return row is not None
+        label = "" if self._label is None else row[self._label]
+        if "\n" in label.strip() and not is_label(label):
+            raise records.unclosed()  # it is no label, but lines that a stray quote has taken
         fields = [row[j] for j in self._of_numbers]
         mark = self._numbers.mark
         try:
             found = self._numbers.row(fields, self._names)
             if self._of_texts:
-                rows.words.append([plain_text(self._header[j], row[j]) for j in self._of_texts])
+                rows.words.append([self._column(j, [row[j]])[0] for j in self._of_texts])
         except InputError:
-            if any("\n" in field for field in fields):
+            self._numbers.mark = mark  # the row is refused, so it decides nothing
+            if any("\n" in field for field in (*fields, *(row[j] for j in self._stated))):
                 raise records.unclosed() from None
             faults |= dict.fromkeys(records.further, fault("it", "belongs to the bad row before"))
             raise
         rows.add(found, records.number)
         if self._label is not None:
-            rows.labels.append(row[self._label])
-            if self._numbers.mark != mark and not is_label(row[self._label]):
+            rows.labels.append(label)
+            if self._numbers.mark != mark and not is_label(label):
                 self._numbers.mark = mark  # the row will be refused, so it decides nothing
         return True
+
+    def _column(self, j: int, fields: Sequence[bytes | str]) -> list[str]:
+        """Texts of a column; raises for one that it cannot hold."""
+        texts = self._texts.read(self._header[j], fields)
+        if j in self._stated:
+            for error in self._stated[j].faults(texts).values():
+                raise error
+        return texts
 
     def _made(self, rows: _Rows) -> Any:
         X = rows.numbers()
         if not self._as_dict:
             return X
-        by_place: dict[int, Any] = {j: X[:, k] for k, j in enumerate(self._of_numbers)}
-        by_place |= {j: [row[k] for row in rows.words] for k, j in enumerate(self._of_texts)}
-        return {self._header[j]: by_place[j] for j in self._features}
-
-
-def _decoded(field: bytes) -> str:
-    return field.decode("utf-8", "surrogateescape")
+        texts = zip(*rows.words, strict=True) if rows.words else ([] for _ in self._of_texts)
+        columns: dict[str, Any] = dict.fromkeys(self._header[j] for j in self._features)  # in their order
+        columns |= zip(self._names, X.T, strict=True)
+        columns |= zip((self._header[j] for j in self._of_texts), map(list, texts), strict=True)
+        return columns

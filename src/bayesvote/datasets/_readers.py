@@ -1,7 +1,7 @@
 """What the readers of all formats share: chunks, labels, numbers, and lines that cannot be read."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from typing import Any, NamedTuple
@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Argument, Array, InputError
 from bayesvote._input import LARGEST
+from bayesvote.datasets._columns import Columns
 from bayesvote.tables import NOTHING
+from bayesvote.tables.kinds import NUMERIC, STATED, Kind, demand, unfit
 
 MOST_FEATURES = 2**20  # of a file that nobody has described: one wild index must not decide how large a model is
 _REPORTS = 20  # bad lines that are described; all are counted
 _SHOWN = 60  # characters of a bad value
+_SHORT = 64  # characters of texts that are remembered
+_REMEMBERED = 4096  # of them at a time
 _LONGEST_LABEL = 1024  # characters; in an array of texts all take the room of the longest
 
 _BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -81,6 +85,7 @@ class BadLines:
         self.who = who
         self.source = source
         self.action = action
+        self.unit = "line"  # what the numbers count
         self.count = 0
         self.reports: list[str] = []
 
@@ -89,21 +94,45 @@ class BadLines:
         if self.action == "error":
             raise InputError(
                 self.who,
-                f"{self.source}, line {number}: {fault.subject}".rstrip(),
+                f"{self.source}, {self.unit} {number}: {fault.subject}".rstrip(),
                 fault.must,
                 fault.got,
-                f"{fault.do} Fix the line, or skip lines like it with".lstrip(),
+                f"{fault.do} Fix the {self.unit}, or skip {self.unit}s like it with".lstrip(),
                 Argument("bad_lines", "skip"),
             )
         self.count += 1
         if len(self.reports) < _REPORTS:
             said = InputError("", fault.subject, fault.must, fault.got)
-            self.reports.append(f"line {number}: {said.sentence().removesuffix('.')}")
+            self.reports.append(f"{self.unit} {number}: {said.sentence().removesuffix('.')}")
 
 
 def fault(subject: str, must: str, got: str = "", do: str = "") -> InputError:
     """What is wrong with a line; ``BadLines`` adds who refuses it, and where it is."""
     return InputError("", subject, must, got, do)
+
+
+class Stated(NamedTuple):
+    """A column of which the user has stated what it holds, so that another text is a fault of its line."""
+
+    name: str
+    kind: Kind
+    learned: bool
+
+    def faults(self, texts: Iterable[str]) -> dict[str, InputError]:
+        """The texts that it cannot hold, each with what is wrong."""
+        do = f"State another kind, for example with columns={{{self.name!r}: 'category'}}." if self.learned else ""
+        return {
+            text: fault(f"column {self.name!r}", demand(self.kind), shown(text), do) for text in unfit(self.kind, texts)
+        }
+
+
+def stated(columns: Columns, names: Sequence[str], kinds: Mapping[str, str]) -> dict[int, Stated]:
+    """Columns that are stated to hold only some of all texts, by their places."""
+    learned = columns.label is not None
+    # A model that is asked takes texts for categories in a column of which it only found that it had numbers.
+    strict = NUMERIC if learned else NUMERIC - {Kind.NUMBER}
+    found = {j: STATED[kinds[names[j]]] for j in columns.features if names[j] in kinds}
+    return {j: Stated(names[j], kind, learned) for j, kind in found.items() if kind in strict}
 
 
 def too_long(longest: int) -> InputError:
@@ -293,15 +322,37 @@ class Numbers:
         return value
 
 
-def plain_text(name: str, text: str) -> str:
-    """A text without blanks around it, empty if it stands for a missing value."""
-    text = text.strip()
-    if not text.isascii():
+def decoded(field: bytes) -> str:
+    """A text of which the bytes that are no UTF-8 can be told."""
+    return field.decode("utf-8", "surrogateescape")
+
+
+class Texts:
+    """Reads texts. Most come again and again: these are remembered, so that they take time and memory once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes | str, str] = {}
+
+    def read(self, name: str, fields: Sequence[bytes | str]) -> list[str]:
+        """Texts of the column with that name, without blanks around them, empty if they stand for missing values."""
         try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise fault(f"column {name!r}", "is not UTF-8 text") from None
-    return "" if text.casefold() in NOTHING else text
+            return [*map(self._known.__getitem__, fields)]
+        except KeyError:
+            return [self._known[field] if field in self._known else self._new(name, field) for field in fields]
+
+    def _new(self, name: str, field: bytes | str) -> str:
+        text = (decoded(field) if isinstance(field, bytes) else field).strip()
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise fault(f"column {name!r}", "is not UTF-8 text") from None
+        text = "" if text.casefold() in NOTHING else text
+        if len(field) <= _SHORT:
+            if len(self._known) == _REMEMBERED:
+                self._known.clear()
+            self._known[field] = text
+        return text
 
 
 def finite(name: str, text: str, do: str = "") -> float:

@@ -8,14 +8,22 @@ import os
 import stat
 import sys
 import zlib
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
+DAMAGE = (EOFError, OSError, zlib.error)
 _BUFFER = 2**16
 _MAGIC = 6  # bytes by which a compressed file is recognised
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _PIECE = 2**10  # compressed bytes at a time; four of them can hold 128 KiB
+_READ = 2**13  # compressed bytes at a time where what they give is bounded
+_XZ_MEMORY = 2**27  # bytes; xz -9, the preset that takes most, asks for half of it
+MOST_MEMORY = "must need at most 128 MiB of memory to be decompressed"
+
+
+class TooMuchMemoryError(OSError):
+    """A file that says of itself that it takes more memory to decompress than files do."""
 
 
 class Source(io.BufferedReader):
@@ -117,13 +125,109 @@ def _decompressor(packed: io.BufferedReader) -> Any:
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=packed)
     if start.startswith(b"BZh"):
-        return bz2.BZ2File(packed)
+        return io.BufferedReader(_Streams(packed, bz2.BZ2Decompressor, "bzip2"), _BUFFER)
     if start.startswith(b"\xfd7zXZ\x00"):
-        return lzma.LZMAFile(packed)
+        return io.BufferedReader(_Streams(packed, _new_xz, "xz", padding=4), _BUFFER)
     if start.startswith(_ZSTANDARD):
         require_extra("stream", "zstandard", "zstd", "to read a .zst file")
         return io.BufferedReader(_Zstandard(packed), _BUFFER)
     return None
+
+
+def _new_xz() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+
+
+class _Streams(io.RawIOBase):
+    """Compressed streams, one after the other, decompressed.
+
+    Python's own readers take whatever follows the first stream and is none for the end of the file, so that one wrong
+    byte there loses all rows after it. Here it is an error.
+
+    Parameters
+    ----------
+    compressed
+        The file.
+    new
+        Makes the decompressor of a stream.
+    name
+        What errors call the format.
+    padding
+        Zero bytes may follow a stream, in multiples of this; none by default.
+    """
+
+    def __init__(
+        self, compressed: io.BufferedReader, new: Callable[[], Any], name: str, padding: int | None = None
+    ) -> None:
+        self._compressed, self._new, self._name, self._padding = compressed, new, name, padding
+        self._stream = new()
+        self._number = 1  # of the stream
+        self._rest = b""  # read, and not yet given to it
+        self._over = False
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Whether this can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether any part can be read, if slowly."""
+        return self._compressed.seekable()
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill the buffer as far as the next few kilobytes of the file do; nothing is decompressed beyond it."""
+        data = b""
+        while not data and self._has_more():
+            given = b""
+            if self._stream.needs_input:
+                given = self._rest or self._compressed.read(_READ)
+                self._rest = b""
+                if not given:
+                    raise EOFError(f"the last {self._name} stream is not complete")
+            try:
+                data = self._stream.decompress(given, len(buffer))
+            except (OSError, lzma.LZMAError) as error:
+                if "limit" in str(error):
+                    raise TooMuchMemoryError(MOST_MEMORY) from error
+                raise OSError(f"{self._name} stream {self._number} is damaged, or no stream: {error}") from error
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a place, from the start unless it is ahead."""
+        if whence == io.SEEK_END:
+            while self.read(_BUFFER):
+                pass
+        target = offset + (0 if whence == io.SEEK_SET else self._at)
+        if target < self._at:
+            self._compressed.seek(0)
+            self._stream, self._number, self._rest, self._over, self._at = self._new(), 1, b"", False, 0
+        while self._at < target and self.read(min(_BUFFER, target - self._at)):
+            pass
+        return self._at
+
+    def tell(self) -> int:
+        """Return the place."""
+        return self._at
+
+    def _has_more(self) -> bool:
+        """Whether the file goes on; where a stream has ended, go to the next one."""
+        if self._over or not self._stream.eof:
+            return not self._over
+        zeros = 0
+        self._rest = self._stream.unused_data or self._compressed.read(_READ)
+        while self._padding and self._rest[:1] == b"\0":
+            zeros += len(self._rest)
+            self._rest = self._rest.lstrip(b"\0")
+            zeros -= len(self._rest)
+            self._rest = self._rest or self._compressed.read(_READ)
+        if self._padding and zeros % self._padding:
+            raise OSError(f"{zeros} zero bytes follow an {self._name} stream, not a multiple of {self._padding}")
+        self._over = not self._rest
+        self._stream = self._new()
+        self._number += 1
+        return not self._over
 
 
 class _Zstandard(io.RawIOBase):
@@ -157,6 +261,8 @@ class _Zstandard(io.RawIOBase):
             try:
                 self._ready = memoryview(self._frame.decompress(data))
             except ZstdError as error:
+                if "too much memory" in str(error):
+                    raise TooMuchMemoryError(MOST_MEMORY) from error
                 raise OSError(str(error)) from error
         n = min(len(buffer), len(self._ready))
         buffer[:n] = self._ready[:n]

@@ -99,7 +99,7 @@ def locate(name: str) -> tuple[str, Path]:
     places = {"folder": Path(folder) / file} if folder else {}
     places |= {"cache": cache_folder() / file, "embedded": _EMBEDDED / file}
     for source, path in places.items():
-        if path.is_file():
+        if os.path.isfile(path):  # unlike the method of Path, it takes a folder that is closed to us for an empty one
             return source, path
     return "download", places["cache"]
 
@@ -207,8 +207,7 @@ def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[n
     site = os.environ.get("BAYESVOTE_SITE", SITE)
     log = pooch.get_logger()
     level = log.level
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=path.parent) as folder:
+    with _beside(path, name) as folder:
         joined = Path(folder, path.name)
         log.setLevel("WARNING")  # it would ask the user to note down each file's hash
         try:
@@ -229,3 +228,17 @@ def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[n
         found = _read(name, joined, None, "Nothing was kept: try again.")
         os.replace(joined, path)
     return found
+
+
+def _beside(path: Path, name: str) -> tempfile.TemporaryDirectory[str]:
+    """Make a folder beside a file of the cache, for what becomes that file."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=f"{name}-", dir=path.parent)
+    except OSError as error:
+        variable = {"win32": "LOCALAPPDATA", "darwin": "HOME"}.get(sys.platform, "XDG_CACHE_HOME")
+        raise OSError(
+            f"load_dataset: the cache {path.parent} must be a folder that can be written to, for {name!r} to be kept "
+            f"there, got this: {error}. Set {variable} to a folder that can, or BAYESVOTE_DATA to one that has "
+            f"{path.name}."
+        ) from error

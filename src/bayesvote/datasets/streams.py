@@ -24,7 +24,16 @@ from bayesvote.datasets._libsvm import read_libsvm
 from bayesvote.datasets._lines import Lines
 from bayesvote.datasets._parquet import read_parquet
 from bayesvote.datasets._readers import BadLines, Chunk, Reading
-from bayesvote.datasets._sources import DAMAGE, Source, is_replayable, open_bytes, open_seekable, require_extra
+from bayesvote.datasets._sources import (
+    DAMAGE,
+    MOST_MEMORY,
+    Source,
+    TooMuchMemoryError,
+    is_replayable,
+    open_bytes,
+    open_seekable,
+    require_extra,
+)
 
 __all__ = [
     "Stream",
@@ -54,6 +63,8 @@ class Stream(Iterator[Chunk]):
         Their names and that of the label's column, if the file has them.
     skipped
         How many bad lines were skipped so far.
+    unit
+        What the numbers of rows count: "line", or "row" of a Parquet file.
     reports
         The number and the fault of the first of them.
     """
@@ -71,6 +82,11 @@ class Stream(Iterator[Chunk]):
     def skipped(self) -> int:
         """How many bad lines were skipped so far."""
         return self._bad.count
+
+    @property
+    def unit(self) -> str:
+        """What the numbers of rows count: "line", or "row" of a Parquet file."""
+        return self._bad.unit
 
     @property
     def reports(self) -> list[str]:
@@ -408,6 +424,8 @@ def _no_target(bad: BadLines, target: str | int | None) -> None:
 
 
 def _damaged(bad: BadLines, error: BaseException) -> InputError:
+    if isinstance(error, TooMuchMemoryError):
+        return InputError(bad.who, bad.source, MOST_MEMORY, "more", "Compress it again, for example with xz -9.")
     return InputError(bad.who, bad.source, "must be a whole file", f"a damaged or cut one: {error}", "Fetch it again.")
 
 
