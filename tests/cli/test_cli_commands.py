@@ -113,7 +113,16 @@ def test_wrong_names_are_usage_errors_with_a_suggestion(cli: Cli, arguments: lis
         (["run", "-", "--model", "ozaboost", "--weighter", "voting"], "Leave it out with --model ozaboost"),
         (["run", "-", "--forgetting", "2"], "--forgetting must be in (0, 1], got 2.0. See bayesvote run --help."),
         (["run", "-", "--weighter", "gamma_shape", "--loss", "ramp"], "Use --loss logistic."),
-        (["run", "-", "--model", "osboost", "--members", "fern"], "member must be one of"),
+        (["run", "-", "--model", "osboost", "--members", "fern"], "--members must be one of"),
+        (
+            ["run", "-", "--weighter", "sag"],
+            "--weighter sag must be told how many rows will come. Give the number as in",
+        ),
+        (["run", "-", "--chunk-size", "0"], "greater than or equal to 1, got '0'."),
+        (["run", "-", "--seed", "x"], "got 'x'."),
+        (["run", "."], "it must be a file, got the folder '.'"),
+        (["run", "-", "-o", "."], "it must be a file, got the folder '.'. Name a file in it, such as 'NAME'."),
+        (["run", "-", "--checkpoint", "/dev/null"], "it must be a file, got the device '/dev/null'"),
         (["run", "-", "--classes", "1,x", "--target", "age"], "--classes"),
         (["inspect", "nowhere"], "nowhere"),
         (["run", "-", "-o", "nowhere/model"], "--model-out"),
@@ -296,6 +305,31 @@ def test_merge(cli: Cli, model: Path, tmp_path: Path) -> None:
     save(Ensemble(Frozen(PerceptronBank(5))).start(4), tmp_path / "ensemble")
     assert "must be a BayesianEnsembleClassifier like" in cli("merge", model, tmp_path / "ensemble", "-o", "x").err
     assert not (tmp_path / "x").exists()
+
+
+def test_a_model_that_is_not_all_in_its_file(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    path, (X, y) = tmp_path / "m", rows()
+    members = [linear.LogisticRegression().fit(X[:50], y[:50]) for _ in range(2)]
+    save(BayesianEnsembleClassifier(members).fit(X[50:], y[50:]), path)
+    said = f"bayesvote: {path} must hold the whole model to be used on the command line, got one without its members."
+    for arguments in (("predict", path, csv_file), ("inspect", path), ("merge", path, path, "-o", tmp_path / "x")):
+        refused = cli(*arguments)
+        assert refused.code == 1
+        assert refused.err == f"{said} Use it in Python, with load(path, objects={{'members': ...}}).\n"
+
+
+@pytest.mark.parametrize("place", ["find_spec", "saved.inspect", "app._Commands.parse_args"])
+def test_ctrl_c_is_told_wherever_it_comes(cli: Cli, model: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"bayesvote.cli.{place}", interrupted)
+    try:
+        found = cli("inspect", model)
+    except KeyboardInterrupt:
+        pytest.fail("it was not caught")
+    assert found == (130, "", "bayesvote: stopped.\n")
 
 
 def test_datasets(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Faults of disks: full ones, folders that cannot be written, and power cuts that lose what was not synced."""
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -49,12 +50,50 @@ def test_a_full_disk_is_named_and_costs_nothing(
         full_after(patch, calls)
         refused = cli("run", file, *OPTIONS, *outputs(tmp_path / "full"))
     assert refused.code == 1
-    assert "No space left on device" in refused.err
+    assert "No space left on device. Free some space" in refused.err
     assert str(tmp_path / "full") in refused.err
+    if (tmp_path / "full" / "state").exists():
+        assert f"kept in {tmp_path / 'full' / 'state'}: the same command with --resume goes on" in refused.err
     assert ".tmp" not in refused.err
     assert not [path for path in (tmp_path / "full").iterdir() if path.name.endswith(".tmp")]
     assert cli("run", file, *OPTIONS, *outputs(tmp_path / "full"), "--resume").code == 0
     assert same(tmp_path / "full", tmp_path / "whole")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a system without a full device")
+def test_the_figures_are_shown_though_the_model_cannot_be_saved(cli: Cli, tmp_path: Path) -> None:
+    file, state = write_csv(tmp_path / "rows.csv"), tmp_path / "state"
+    for more, said in (
+        (("-o", "/dev/full"), "The model is lost: --checkpoint FILE would have kept it."),
+        (("-o", "/dev/full", "--checkpoint", state), f"The state after 400 rows is kept in {state}"),
+        (("-o", tmp_path / "m", "--report", "/dev/full"), f"The model is in {tmp_path / 'm'}."),
+    ):
+        failed = cli("run", file, *OPTIONS, *more)
+        assert failed.code == 1
+        assert "balanced accuracy" in failed.out
+        assert said in failed.err
+        assert "bayesvote: /dev/full: No space left on device." in failed.err
+    figures = json.loads(cli("run", file, *OPTIONS, "-o", "/dev/full", "--json").out)
+    assert (figures["rows"], figures["model"]) == (400, None)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a system without a full device")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_is_named(tmp_path: Path, unbuffered: str) -> None:
+    save(BayesianEnsembleClassifier(n_members=3, random_state=0).fit(*rows(50)), tmp_path / "m")
+    file = write_csv(tmp_path / "rows.csv")
+    for arguments in (
+        ("inspect", tmp_path / "m"),
+        ("inspect", tmp_path / "m", "--json"),
+        ("predict", tmp_path / "m", file),
+    ):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-m", "bayesvote", *map(str, arguments)]
+            environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
+        assert done.returncode == 1
+        assert done.stderr.startswith("bayesvote: standard output: No space left on device.")
+        assert done.stderr.count("\n") == 1
 
 
 def test_a_model_survives_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,8 @@ def test_run_learns_rows_that_trickle(tmp_path: Path) -> None:
         run.send_signal(signal.SIGINT)
         assert run.wait(300) == 130
         assert run.stderr is not None
-        assert f"Stopped after 4 rows. The model that learned them is in {model}." in run.stderr.read().decode()
+        told = f"Their predictions are in {table}. The model that learned them is in {model}."
+        assert f"Stopped after 4 rows. {told}" in run.stderr.read().decode()
     assert load(model).model_.about()["rows_learned"] == 4
 
 
@@ -118,7 +119,7 @@ def test_labels_of_a_pipe_are_those_of_a_whole_chunk() -> None:
     assert run.returncode == 0
 
 
-def test_ctrl_c_says_that_nothing_was_kept(tmp_path: Path) -> None:
+def test_ctrl_c_says_what_was_kept(tmp_path: Path) -> None:
     lines = write_csv(tmp_path / "rows.csv").read_text().splitlines(keepends=True)
     with started("run", "-", *SMALL, "--classes", "no,yes", "--predictions", tmp_path / "p.csv") as run:
         send(run, "".join(lines[:9]))
@@ -127,13 +128,17 @@ def test_ctrl_c_says_that_nothing_was_kept(tmp_path: Path) -> None:
         assert run.wait(300) == 130
         assert run.stderr is not None
         said = run.stderr.read().decode()
-    assert said == "Stopped after 8 rows. Nothing was kept: --checkpoint FILE or -o MODEL would.\n"
+    assert said == (
+        f"Stopped after 8 rows. Their predictions are in {tmp_path / 'p.csv'}. "
+        "The model was not kept: --checkpoint FILE or -o MODEL would.\n"
+    )
 
 
 def test_ctrl_c_before_the_first_row(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with started("run", pipe, *SMALL, "-o", tmp_path / "m") as run, open(pipe, "w") as out:
+    outputs = ("-o", tmp_path / "m", "--checkpoint", tmp_path / "s")
+    with started("run", pipe, *SMALL, *outputs) as run, open(pipe, "w") as out:
         out.write("a,y\n")
         out.flush()
         time.sleep(0.5)
@@ -141,7 +146,7 @@ def test_ctrl_c_before_the_first_row(tmp_path: Path) -> None:
         assert run.wait(300) == 143
         assert run.stderr is not None
         said = run.stderr.read().decode()
-    assert "Stopped before the first row was learned. Nothing was kept" in said
+    assert said == "Stopped before the first row was learned: there is nothing to keep yet.\n"
     assert not (tmp_path / "m").exists()
 
 

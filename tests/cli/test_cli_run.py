@@ -90,6 +90,46 @@ def test_labels_must_be_known(cli: Cli, csv_file: Path) -> None:
     assert json.loads(named.out)["classes"] == ["maybe", "no", "yes"]
 
 
+def test_labels_with_commas_are_named_in_quotes(cli: Cli, csv_file: Path) -> None:
+    csv_file.write_text(csv_file.read_text().replace(",no\n", ',"no, never"\n'))
+    done = cli("run", csv_file, *SMALL, "--classes", '"no, never", yes', "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["classes"] == ["no, never", "yes"]
+    weighed = cli("run", csv_file, *SMALL, "--class-weight", '"no, never"=2, yes=1', "--json")
+    assert weighed.code == 0, weighed.err
+
+
+def test_memory_that_is_not_enough(cli: Cli, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = "Ask for fewer members with --n-members or read fewer rows at a time with --chunk-size."
+    said = f"The memory is not enough. {ways}"
+    endless = cli("run", csv_file, "--members", "perceptron", "--n-members", 10**12, "--classes", "no,yes")
+    assert endless.code == 2
+    assert endless.err.startswith(f"bayesvote: {said}")
+    advance, asked = BayesianEnsembleClassifier.advance, [0]
+
+    def fails(self: Any, *rows: Any) -> Any:
+        asked[0] += 1
+        if asked[0] == 3:
+            raise MemoryError
+        return advance(self, *rows)
+
+    monkeypatch.setattr(BayesianEnsembleClassifier, "advance", fails)
+    state = tmp_path / "state"
+    keeping = ("--chunk-size", 50, "--checkpoint", state, "--checkpoint-every", 50)
+    failed = cli("run", csv_file, *SMALL, *keeping, "--classes", "no,yes")
+    assert failed.code == 1
+    told = f"The state after 100 rows is kept in {state}: the same command with --resume goes on from it."
+    assert failed.err == f"{told}\nbayesvote: {said}\n"
+
+
+def test_memory_of_the_model_does_not_depend_on_the_chunks(cli: Cli, csv_file: Path) -> None:
+    found = [
+        json.loads(cli("run", csv_file, "--n-members", 20, "--chunk-size", size, "--json").out)["memory"]
+        for size in (4096, 250, 30)
+    ]
+    assert max(found) < 1.01 * min(found)
+
+
 def test_a_column_of_measurements_is_no_label(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
     refused = cli("run", write_csv(tmp_path / "numbers.csv", labelled=False))
     assert refused.code == 1

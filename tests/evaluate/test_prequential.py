@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -420,6 +421,16 @@ def test_memory() -> None:
     assert memory(words) > 2000
     X, y = rows()
     assert prequential(large, np.tile(X, 25), y).memory == memory(large)
+
+
+def test_memory_does_not_depend_on_the_chunks() -> None:
+    X, y = rows()
+    found = []
+    for chunk_size in (65_536, 50, 1):
+        model = Ensemble(PerceptronBank(500, max_features=None)).start(X.shape[1], rng=0)
+        found.append(prequential(model, X, y, chunk_size).memory)
+        assert found[-1] == pytest.approx(memory(deepcopy(model)), rel=0.01)
+    assert max(found) < 1.01 * min(found)
 
 
 @pytest.mark.parametrize("delay", [0, 7])

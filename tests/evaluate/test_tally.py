@@ -202,3 +202,18 @@ def test_tallies_of_older_checkpoints_load() -> None:
     tally.add(["a", "b"], ["a", "a"])
     old = {name: value for name, value in tally.to_json().items() if name not in ("bins", "logs", "logged")}
     assert Tally.from_json(old).to_json() == tally.to_json()
+
+
+@pytest.mark.parametrize("value", [None, "x", [[1]], {}, -1])
+@pytest.mark.parametrize("name", ["window", "labels", "confusion", "seconds", "recent", "points"])
+def test_what_is_no_saved_tally_is_refused_in_words(name: str, value: object) -> None:
+    tally = Tally(["no", "yes"], window=3)
+    tally.add(["no", "yes", "yes", "no"], ["no", "no", "yes", "no"])
+    if (name, value) == ("seconds", -1):  # a number like any other
+        return
+    with pytest.raises(ValueError, match=r"^Tally.from_json: saved must be what to_json returned, got something else"):
+        Tally.from_json(tally.to_json() | {name: value})
+    missing = tally.to_json()
+    del missing[name]
+    with pytest.raises(ValueError, match="must be what to_json returned"):
+        Tally.from_json(missing)

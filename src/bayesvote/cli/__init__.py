@@ -7,6 +7,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,6 +16,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Errors are one sentence on standard error; with ``--debug`` or the environment variable BAYESVOTE_DEBUG, the
     traceback as well.
     """
+    try:
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:  # while the parts of the library are loaded
+        return _stopped()
+
+
+def _main(given: list[str]) -> int:
     missing = [name for name in ("typer", "rich") if find_spec(name) is None]
     if missing:
         print(
@@ -23,7 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
-    given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given or bool(os.environ.get("BAYESVOTE_DEBUG"))
     return _call([argument for argument in given if argument != "--debug"], debug)
 
@@ -32,13 +39,14 @@ def _call(arguments: list[str], debug: bool) -> int:
     import typer
 
     from bayesvote.cli.app import app
-    from bayesvote.cli.errors import WrongUsageError, sentence
+    from bayesvote.cli.errors import ClosedPipeError, InterruptionError, WrongUsageError, sentence
+    from bayesvote.cli.show import OUTPUT, output
 
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), output():
             warnings.showwarning = _warn
             code = app(arguments, prog_name="bayesvote", standalone_mode=False)
-        sys.stdout.flush()  # here, where a closed pipe is still caught
+            sys.stdout.flush()  # here, where a closed pipe is still caught
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # no arguments ask for the help
@@ -47,22 +55,41 @@ def _call(arguments: list[str], debug: bool) -> int:
         context = getattr(error, "ctx", None)
         help_of = getattr(context, "command_path", "bayesvote")
         near = getattr(error, "possibilities", None)
-        message = f"{error.message}. Did you mean {' or '.join(sorted(near))}?" if near else error.format_message()
+        message = f"{error.message}. Did you mean {' or '.join(sorted(near))}?" if near else _refusal(error)
         stop = "" if message.endswith((".", "?")) else "."
         return _fail(error, f"{message}{stop} See {help_of} --help.", error.exit_code, debug)
     except WrongUsageError as error:
         cause = error.__cause__ or error
         text = f"{sentence(cause, _options(arguments))} See bayesvote {arguments[0]} --help."
         return _fail(cause, text, 2, debug)
-    except (KeyboardInterrupt, typer.Abort):
-        print("bayesvote: stopped.", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader, such as head, is gone. Python would complain again when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (KeyboardInterrupt, InterruptionError, typer.Abort):
+        return _stopped()
+    except (BrokenPipeError, ClosedPipeError):  # the reader, such as head, is gone
+        _close_output()
         return 1
     except Exception as error:
+        if getattr(error, "filename", None) == OUTPUT:
+            _close_output()
         return _fail(error, sentence(error, _options(arguments)), 1, debug)
+
+
+def _stopped() -> int:
+    print("bayesvote: stopped.", file=sys.stderr)
+    return 130
+
+
+def _close_output() -> None:
+    """Let nothing more be written. Python would complain again when it closes standard output."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refusal(error: Any) -> str:
+    """What Typer says, with the value that it refuses."""
+    said = str(error.format_message())
+    reasons = getattr(error.__cause__, "errors", None)  # of the library by which Typer reads numbers
+    if reasons is None:
+        return said
+    return f"{said.removesuffix('.')}, got {str(reasons()[0]['input'])!r}."
 
 
 def _options(arguments: list[str]) -> set[str]:

@@ -1,12 +1,14 @@
 """The commands and their options. What does the work is imported when a command is called, so that help is fast."""
 
-import csv
 import os
-from collections.abc import Callable, Iterable
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from bayesvote import losses, members, weighting
 from bayesvote._checks import did_you_mean
@@ -22,7 +24,8 @@ from bayesvote.cli.distributed import (
     TimeLimit,
     Workers,
 )
-from bayesvote.cli.errors import usage
+from bayesvote.cli.errors import ClosedPipeError, InterruptionError, usage
+from bayesvote.cli.lists import split
 from bayesvote.cli.serve import serve
 
 
@@ -34,7 +37,30 @@ def _bad_lines() -> tuple[str, ...]:
     return ("error", "skip")
 
 
+class _Commands(TyperGroup):
+    """All commands. Ctrl-C and a closed pipe are told like errors; Typer would exit without a word."""
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        with _told():
+            return super().make_context(*arguments, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _told():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise InterruptionError from error
+    except BrokenPipeError as error:
+        raise ClosedPipeError from error
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Online classifier ensembles with Bayesian weights.",
     epilog="Every command has its own --help. --debug, anywhere, shows the traceback of an error.",
     no_args_is_help=True,
@@ -307,7 +333,7 @@ def run(
     )
     outputs = {"--model-out": model_out, "--predictions": predictions, "--report": report, "--checkpoint": checkpoint}
     for option, path in outputs.items():
-        _must_have_room(option, path)
+        _must_have_room(option, path, terminal=option == "--predictions")
     if engine is not None:
         sharding.refuse(
             {
@@ -322,6 +348,8 @@ def run(
         return sharding.learn(file, settings, model_out=model_out, as_json=json)
     _must_exist(file)
     _must_differ({"FILE": None if file == "-" else Path(file)} | outputs)
+    if checkpoint is not None and checkpoint.exists() and not checkpoint.is_file():
+        raise typer.BadParameter(f"it must be a file, got the device {str(checkpoint)!r}.", param_hint="--checkpoint")
     if resume and checkpoint is None:
         raise typer.BadParameter("it needs --checkpoint FILE.", param_hint="--resume")
     if from_here and not resume:
@@ -367,7 +395,7 @@ def predict(
     from bayesvote.cli.predict import predict as work
 
     _must_exist(file)
-    _must_have_room("--out", out)
+    _must_have_room("--out", out, terminal=True)
     _must_differ({"MODEL": model, "FILE": None if file == "-" else Path(file), "--out": out})
     reading = {"format": file_format, "bad_lines": bad_lines, "header": header, "decimal": _mark(decimal)}
     return work(model, file, out, proba=proba, target=target, **reading)
@@ -491,7 +519,7 @@ def _features(text: str | None) -> str | float | int | None:
 
 def _split(names: list[str] | None) -> list[str]:
     """Names of columns, given as a,b,c; one with a comma is put in quotes."""
-    return [name.strip() for given in names or [] for name in next(csv.reader([given]), [])]
+    return [name for given in names or [] for name in split(given)]
 
 
 def _kinds(stated: dict[str, list[str] | None]) -> dict[str, str] | None:
@@ -514,19 +542,34 @@ def _mark(decimal: str | None) -> str | None:
 def _must_exist(file: str) -> None:
     if file == "-":
         return
-    if Path(file).is_dir() or not Path(file).exists():
+    if Path(file).is_dir():
+        raise typer.BadParameter(f"it must be a file, got the folder {file!r}.", param_hint="FILE")
+    if not Path(file).exists():
         raise typer.BadParameter(f"there is no file {file!r}.", param_hint="FILE")
 
 
-def _must_have_room(option: str, path: Path | None) -> None:
-    """Refuse a file at once that could not be written at the end."""
+def _must_have_room(option: str, path: Path | None, *, terminal: bool = False) -> None:
+    """Refuse a file at once that could not be written at the end, and a terminal where labels go as they are."""
     if path is None:
         return
     folder = path.resolve().parent
-    if path.is_dir() or not folder.is_dir():
+    if path.is_dir():
+        do = f"Name a file in it, such as {str(path / 'NAME')!r}."
+        raise typer.BadParameter(f"it must be a file, got the folder {str(path)!r}. {do}", param_hint=option)
+    if not folder.is_dir():
         raise typer.BadParameter(f"it must be a file in a folder that exists, got {str(path)!r}.", param_hint=option)
-    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+    device = path.exists() and not path.is_file()  # it is written to as it is, whatever its folder allows
+    if not (device or os.access(folder, os.W_OK)) or (path.exists() and not os.access(path, os.W_OK)):
         raise typer.BadParameter(f"it must be a file that can be written, got {str(path)!r}.", param_hint=option)
+    if not terminal and _is_terminal(path):
+        raise typer.BadParameter(f"it must be a file, got the terminal {str(path)!r}.", param_hint=option)
+
+
+def _is_terminal(path: Path) -> bool:
+    if not path.exists() or not stat.S_ISCHR(path.stat().st_mode):
+        return False
+    with path.open("rb", buffering=0) as device:
+        return device.isatty()
 
 
 def _must_differ(paths: dict[str, Path | None]) -> None:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from bayesvote._checks import InputError
 from bayesvote._files import replace_file
 from bayesvote.datasets import Chunk
+from bayesvote.estimators import OnlineClassifier
+from bayesvote.evaluate import Tally
 from bayesvote.persistence import dumps, loads
 
 _FORMAT = "bayesvote checkpoint 3"
@@ -62,15 +64,45 @@ class Checkpoint(NamedTuple):
         """Read the file, if it is complete."""
         head, _, body = path.read_bytes().partition(b"\n")
         if not head.startswith(_FORMAT.encode()):
-            raise InputError("", str(path), "must be a checkpoint of this version of bayesvote", "another file")
+            must = "must be a checkpoint of this version of bayesvote"
+            do = "Name the right file with --checkpoint, or a new one to start again."
+            raise InputError("", str(path), must, "another file", do)
         must = "must be as it was written, but it is cut or altered"
         if head.split()[-1] != hashlib.sha256(body).hexdigest().encode():
             raise InputError("", str(path), must, do="Delete it and start again.")
         about, _, model = body.partition(b"\n")
         try:
-            return cls(**json.loads(about), model=loads(model))
-        except (ValueError, TypeError) as error:
+            found = cls(**json.loads(about), model=loads(model))
+            found.check()
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
             raise InputError("", str(path), must, do="Delete it and start again.") from error
+        return found
+
+    def check(self) -> None:
+        """Refuse what `save` does not write; a checksum can be altered along with the rest."""
+        kinds = {
+            "settings": dict,
+            "classes": list,
+            "columns": list | None,
+            "total": int | None,
+            "sums": list | None,
+            "predictions": list | None,
+            "tally": dict,
+            "waiting": dict | None,
+            "model": OnlineClassifier,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(name)
+        if not all(isinstance(text, str) for text in [*(self.columns or []), *(self.sums or [])]):
+            raise TypeError("texts")
+        if self.predictions is not None and [type(part) for part in self.predictions] != [int, str]:
+            raise TypeError("predictions")
+        if self.model.classes_.tolist() != self.classes:
+            raise ValueError("classes")
+        Tally.from_json(self.tally)
+        if self.waiting is not None:
+            unpacked(self.waiting)
 
 
 class Fingerprint:
@@ -78,9 +110,18 @@ class Fingerprint:
 
     def __init__(self) -> None:
         self._sums: dict[str, Any] = {}
+        self.rows = 0
+
+    def copy(self) -> "Fingerprint":
+        """Another one of the same rows."""
+        other = Fingerprint()
+        other._sums = {name: digest.copy() for name, digest in self._sums.items()}
+        other.rows = self.rows
+        return other
 
     def add(self, X: Any, y: NDArray[Any]) -> None:
         """Add rows."""
+        self.rows += len(y)
         self._add("labels", "".join(f"{label!r}\n" for label in y.tolist()).encode())
         if isinstance(X, dict):
             for name, values in X.items():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rich.progress import BarColumn, Progress, TextColumn
 
 from bayesvote._checks import InputError, UnknownLabelError
+from bayesvote._files import naming
 from bayesvote.cli import show
 from bayesvote.cli.advice import advise
 from bayesvote.cli.checkpoint import Checkpoint, Fingerprint, packed, unpacked
@@ -52,20 +53,25 @@ def learn(
     if report is not None:
         show.require_report()
     training = Training(file, settings, predictions, checkpoint, every, resume, from_here)
-    with interrupts() as stop:
-        if not training.complete(stop):
-            with stop.finishing():
-                _tell_what_was_kept(training, model_out)
-            return stop.code
-        if model_out is not None:
-            _save(training, model_out)
-    if report is not None:
-        _report(training, report)
-    written = {"model": model_out, "predictions": predictions, "report": report}
-    if as_json:
-        show.as_json(training.figures() | {name: path and str(path) for name, path in written.items()})
-    else:
-        _print(training, [str(path) for path in written.values() if path])
+    written: dict[str, Path | None] = {"model": None, "predictions": predictions, "report": None}
+    try:
+        with interrupts() as stop:
+            if not training.complete(stop):
+                with stop.finishing():
+                    _tell_what_was_kept(training, model_out)
+                return stop.code
+            if model_out is not None:
+                _save(training, model_out)
+                written["model"] = model_out
+        if report is not None:
+            _report(training, report)
+            written["report"] = report
+    except (OSError, MemoryError):  # a full disk, mostly
+        if training.is_complete:
+            _show(training, written, as_json)
+        _tell_what_is_left(training, written)
+        raise
+    _show(training, written, as_json)
     return 0
 
 
@@ -91,10 +97,12 @@ class Training:
         self.predictions = predictions
         self.from_here = from_here
         self.whole = True  # whether the model has learned the rows of the tally and nothing else
+        self.is_complete = False  # whether there are no more rows
         self.total: int | None = None
         self.columns: list[str] | None = None
         self.fingerprint = Fingerprint()
         self.waiting: deque[Chunk] = deque()  # the last rows, one by one, whose labels are awaited
+        self.before = self.fingerprint, self.waiting  # the rows that are being learned
         self.lines: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # of the rows that are being learned
         self.tally: Tally | None = None
         self.model: Any = None
@@ -104,7 +112,7 @@ class Training:
             self.model = settings.classifier()  # before any reading: it refuses options that it does not have
             if resume:
                 show.note(f"There is no checkpoint {checkpoint} yet: starting with the first row.")
-        self.resumed_at = self.rows
+        self.resumed_at = self.kept = self.rows  # kept: in the checkpoint
 
     @property
     def rows(self) -> int:
@@ -135,9 +143,13 @@ class Training:
             except InputError:
                 # A row that is refused is refused before it is learned.
                 if self.rows > self.resumed_at and self.checkpoint is not None:
+                    learned = self.rows - (self.resumed_at if self.from_here else 0)
+                    if self.fingerprint.rows > learned:  # the refused rows are in it
+                        self.fingerprint, self.waiting = self.before
                     self._save_checkpoint(sink)
                     show.note(f"The state after {self.rows:,} rows is kept in {self.checkpoint}.")
                 raise
+            self.is_complete = True
         if self.saved is not None and self.rows == self.resumed_at:
             show.note(f"{self.source} has no rows after the {self.rows:,} of the checkpoint: nothing was learned.")
         return True
@@ -167,10 +179,16 @@ class Training:
         """Take up the state of an interrupted run with the same settings."""
         saved = Checkpoint.load(path)
         different = self.settings.differences(saved.settings)
+        self._check_labels(path, saved)
+        # Where rows are given again, each has to be as before: then no line is skipped that was learned, or learned
+        # that was skipped. Of rows that came once nobody knows whether some were skipped.
+        if self.from_here and (saved.settings.get("bad_lines"), self.settings.bad_lines) == ("skip", "error"):
+            different.append("--bad-lines was 'skip' and is 'error'")
         if (saved.predictions is None) != (self.predictions is None):
             different.append("--predictions was given only once")
         if different:
-            message = f"the options must be those of {path}, but {'; '.join(different)}."
+            do = f"Give the same options again, or delete {path} to start again."
+            message = f"the options must be those of {path}, but {'; '.join(different)}. {do}"
             raise typer.BadParameter(message, param_hint="--resume")
         if saved.sums is None and not self.from_here:
             message = (
@@ -178,17 +196,32 @@ class Training:
             )
             raise typer.BadParameter(message, param_hint="--resume")
         self.model, self.tally, self.total = saved.model, Tally.from_json(saved.tally), saved.total
+        self.columns = saved.columns
         self.classes = np.array(saved.classes)
         if self.from_here:
             self.total = None
         return saved
+
+    def _check_labels(self, path: Path, saved: Checkpoint) -> None:
+        """Refuse other labels than those of the checkpoint, however they became known."""
+        named, before = self.settings.named_classes(), [str(label) for label in saved.classes]
+        if self.settings.classes == saved.settings.get("classes"):  # 1 and 1.0 are texts of one label
+            return
+        if named and set(named) != set(before):
+            message = (
+                f"it must name the labels that the model of {path} has, {', '.join(before)}, got "
+                f"{self.settings.classes!r}. A model cannot be given other labels later: delete {path} and start "
+                "again, without --resume."
+            )
+            raise typer.BadParameter(message, param_hint="--classes")
 
     def _opened(self, bar: Progress, stack: ExitStack) -> Iterator[Chunk]:
         """Open the file, find what must be known before the first row is learned, and start the model."""
         n_features = self.settings.n_features
         survey = self.saved is None and self.replayable and self.settings.classes is None
         if self.saved is not None:
-            n_features = self.model.n_features_in_
+            if self.saved.columns is None:  # LIBSVM text; the columns of tables are compared by their names
+                n_features = self.model.n_features_in_
         elif survey:
             found = _survey(self.file, self.settings, bar)
             self.classes, self.total = found.labels, found.n_rows
@@ -266,9 +299,15 @@ class Training:
                 tallies=None if self.tally is None else {_NAME: self.tally},
             )
         except UnknownLabelError as error:
-            subject = f"{self.source}, line {self.lines[error.row]}: the label"
+            subject = f"{self.source}, {self.stream.unit} {self.lines[error.row]}: the label"
             must = f"must be one of {', '.join(map(str, self.classes.tolist()))}"
-            raise InputError("", subject, must, error.got, "Name all labels with --classes.") from error
+            do = "Name all labels with --classes."
+            if self.checkpoint is not None:
+                do = (
+                    "A model cannot be given other labels later: name all of them with --classes, delete "
+                    f"{self.checkpoint} and start again, without --resume."
+                )
+            raise InputError("", subject, must, error.got, do) from error
 
     def _rows(self, chunks: Iterator[Chunk], stop: Interrupts) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Rows to learn: first those that were still waiting for their label. Ctrl-C stops while they are read."""
@@ -282,6 +321,8 @@ class Training:
                 chunk = next(chunks, None)
             if chunk is None:
                 break
+            if self.checkpoint is not None:
+                self.before = self.fingerprint.copy(), self.waiting.copy()
             old = min(max(done - read, 0), chunk.n)  # rows that were predicted before the interruption
             if old:
                 before = chunk.part(slice(0, old))
@@ -300,7 +341,10 @@ class Training:
             read += chunk.n
         if read < done:
             must = f"must go on after the {done:,} rows of the checkpoint"
-            do = "" if self.replayable else "If its rows come only once, pass --from-here."
+            do = (
+                "Give all rows again from the first one. If these follow the rows of the checkpoint, add --from-here; "
+                f"to start again, delete {self.checkpoint}."
+            )
             raise InputError("", self.source, must, f"only {read:,}", do)
 
     def _noted(self, rows: Chunk) -> tuple[Any, NDArray[Any]]:
@@ -313,9 +357,16 @@ class Training:
 
     def _check_columns(self, saved: Checkpoint) -> None:
         """Refuse a file whose columns are not those of the checkpoint."""
-        if self.columns != saved.columns:
-            must = f"must have the columns of the checkpoint {self.checkpoint}, {listed(saved.columns or ['none'])}"
-            raise InputError("", self.source, must, listed(self.columns or ["none"]))
+        before, now = saved.columns or [], self.columns or []
+        if before == now:
+            return
+        missing, new = ([name for name in a if name not in b] for a, b in ((before, now), (now, before)))
+        faults = [f"without {listed(missing)}"] * bool(missing) + [f"with {listed(new)}, which is new"] * bool(new)
+        must = f"must have the columns of the checkpoint {self.checkpoint}, {listed(before or ['none'])}"
+        do = [f"Leave out new columns with --drop '{','.join(new)}'."] if new and before and not missing else []
+        do += [f"Give the file with the columns that it had, or delete {self.checkpoint} to start again."]
+        got = f"one {' and '.join(faults)}" if faults else f"them in another order, {listed(now)}"
+        raise InputError("", self.source, must, got, " ".join(do))
 
     def _check_fingerprint(self) -> None:
         """Refuse a file that does not start with the rows of the checkpoint."""
@@ -342,6 +393,7 @@ class Training:
             waiting=waiting,
             model=self.model,
         ).save(self.checkpoint)
+        self.kept = self.rows
 
 
 def _joined(rows: list[Chunk]) -> tuple[Any, NDArray[Any]]:
@@ -385,21 +437,46 @@ def _survey(file: str, settings: Settings, bar: Progress) -> Survey:
 
 def _tell_what_was_kept(training: Training, model_out: Path | None) -> None:
     """After a stop: save the model, and say what is where."""
-    kept = []
-    if model_out is not None and training.rows and training.whole:
-        _save(training, model_out)
-        kept.append(f"The model that learned them is in {model_out}.")
-    if training.checkpoint is not None and training.checkpoint.exists():
-        kept.append(f"The same command with --resume goes on from {training.checkpoint}.")
-        if not training.replayable:
-            kept.append("If the rows come only once, add --from-here.")
     if not training.rows:
-        said = "Stopped before the first row was learned."
+        show.note("Stopped before the first row was learned: there is nothing to keep yet.")
+        return
+    said = [f"Stopped after {training.rows:,} rows."]
+    if training.predictions is not None:
+        said.append(f"Their predictions are in {training.predictions}.")
+    if model_out is not None and training.whole:
+        _save(training, model_out)
+        said.append(f"The model that learned them is in {model_out}.")
+    if training.kept:
+        if not training.whole:
+            said.append("The rows since the last checkpoint are lost.")
+        said.append(f"The same command with --resume goes on from {training.checkpoint}.")
+        if not training.replayable:
+            said.append("If the rows come only once, add --from-here.")
+    elif not training.whole:
+        said.append("The model was not kept: it was stopped a second time, within a chunk of rows.")
+    elif model_out is None:
+        said.append("The model was not kept: --checkpoint FILE or -o MODEL would.")
+    show.note(" ".join(said))
+
+
+def _tell_what_is_left(training: Training, written: dict[str, Path | None]) -> None:
+    """After the disk or the memory failed: say what is kept, if anything is."""
+    if written["model"] is not None:
+        show.note(f"The model is in {written['model']}.")
+    elif training.kept:
+        show.note(
+            f"The state after {training.kept:,} rows is kept in {training.checkpoint}: the same command with --resume "
+            "goes on from it."
+        )
+    elif training.rows:
+        show.note("The model is lost: --checkpoint FILE would have kept it.")
+
+
+def _show(training: Training, written: dict[str, Path | None], as_json: bool) -> None:
+    if as_json:
+        show.as_json(training.figures() | {name: path and str(path) for name, path in written.items()})
     else:
-        said = f"Stopped after {training.rows:,} rows."
-    if not training.whole:
-        said += " The rows since the last checkpoint are lost."
-    show.note(" ".join([said, *(kept or ["Nothing was kept: --checkpoint FILE or -o MODEL would."])]))
+        _print(training, [str(path) for path in written.values() if path])
 
 
 def _save(training: Training, path: Path) -> None:
@@ -409,8 +486,8 @@ def _save(training: Training, path: Path) -> None:
 
 def _named(training: Training) -> Any:
     """The model, with the names of its features."""
-    if training.stream.feature_names is not None and not hasattr(training.model, "columns_"):
-        training.model.feature_names_in_ = np.array(training.stream.feature_names, dtype=object)
+    if training.columns is not None and not hasattr(training.model, "columns_"):
+        training.model.feature_names_in_ = np.array(training.columns[:-1], dtype=object)
     return training.model
 
 
@@ -421,7 +498,8 @@ def _report(training: Training, path: Path) -> None:
     title, model = Path(training.source).name, _named(training)
     settings = {name: value for name, value in asdict(training.settings).items() if value is not None}
     tallies = {type(model).__name__: training.tally or Tally()}
-    write(run_report(title, tallies, getattr(model, "weights_", None), settings, importances_of(model)), path)
+    with naming(path):
+        write(run_report(title, tallies, getattr(model, "weights_", None), settings, importances_of(model)), path)
 
 
 def _print(training: Training, written: list[str]) -> None:

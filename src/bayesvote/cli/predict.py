@@ -30,7 +30,7 @@ def predict(model_path: Path, file: str, out: Path | None, *, proba: bool, targe
         try:
             chunks = _opened(model, file, target, reading)
             with _sink(out, live=not is_replayable(file)) as sink:
-                for text, n in _texts(model, chunks, proba):
+                for text, n in _texts(model, chunks, proba, sink):
                     sink.write(text)
                     sink.flush()  # whoever waits at the other end of a pipe gets the answers now
                     done += n
@@ -47,9 +47,13 @@ def _opened(model: Classifier, file: str, target: str | None, reading: dict[str,
     names = getattr(model, "feature_names_in_", None)
     kinds = None
     if hasattr(model, "columns_"):
-        # Columns that were numbers are read as such. All others are handed over as they are: the model knows them.
+        # Columns that were numbers are read as such, and what the user has stated to be a date or a truth value is one,
+        # so that another text is a fault of its line. All others are handed over as they are: the model knows them.
         kinds = {
-            about["name"]: "number" if about["kind"] == "number" and not about["texts"] else "category"
+            about["name"]: about["kind"]
+            if (about["kind"] == "number" and not about["texts"])
+            or (about["kind"] in ("boolean", "date") and about["name"] in model.columns_.stated)
+            else "category"
             for about in model.columns_.describe()
         }
     elif names is not None:
@@ -69,11 +73,11 @@ def _opened(model: Classifier, file: str, target: str | None, reading: dict[str,
     return rows
 
 
-def _texts(model: Classifier, chunks: Stream, proba: bool) -> Iterator[tuple[str, int]]:
+def _texts(model: Classifier, chunks: Stream, proba: bool, sink: TextIO) -> Iterator[tuple[str, int]]:
     """CSV text of each chunk's predictions, with how many there are; the header comes with the first of them."""
     header = ["row", "predicted"]
     if proba:
-        header += [f"probability_{label}" for label in model.classes_.tolist()]
+        header += [f"probability_{label}" for label in show.shown(model.classes_.tolist(), sink)]
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -83,12 +87,12 @@ def _texts(model: Classifier, chunks: Stream, proba: bool) -> Iterator[tuple[str
         row += chunk.n
         if proba:
             probabilities = model.predict_proba(chunk.X)
-            labels = model.classes_[np.argmax(probabilities, axis=1)].tolist()
+            labels = show.shown(model.classes_[np.argmax(probabilities, axis=1)].tolist(), sink)
             writer.writerows(
                 (i, label, *p) for i, label, p in zip(numbers, labels, probabilities.tolist(), strict=True)
             )
         else:
-            writer.writerows(zip(numbers, model.predict(chunk.X).tolist(), strict=True))
+            writer.writerows(zip(numbers, show.shown(model.predict(chunk.X).tolist(), sink), strict=True))
         yield text.getvalue(), chunk.n
         text.seek(0)
         text.truncate()
@@ -96,21 +100,11 @@ def _texts(model: Classifier, chunks: Stream, proba: bool) -> Iterator[tuple[str
         yield text.getvalue(), 0
 
 
-class _Terminal:
-    """Standard output, where what a label says must not steer the terminal."""
-
-    def write(self, text: str) -> None:
-        sys.stdout.write(show.plain(text) if sys.stdout.isatty() else text)
-
-    def flush(self) -> None:
-        sys.stdout.flush()
-
-
 @contextmanager
-def _sink(path: Path | None, *, live: bool) -> Iterator[Any]:
+def _sink(path: Path | None, *, live: bool) -> Iterator[TextIO]:
     """Where to write. A file is there when it is complete, or grows with a stream that has no end."""
     if path is None:
-        yield _Terminal()
+        yield sys.stdout
         return
     target = Path(os.path.realpath(path))
     regular = not path.exists() or path.is_file()

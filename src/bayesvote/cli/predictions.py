@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Array, InputError
 from bayesvote._files import naming, sync_folder
+from bayesvote.cli import show
 
 _BLOCK = 2**20
 
@@ -43,7 +44,8 @@ class Predictions:
         """Write rows, the first of them having this number."""
         text = io.StringIO(newline="")
         numbers = range(first, first + len(labels))
-        columns = (numbers, labels.tolist(), predicted.tolist(), probabilities.tolist())
+        truth, said = (show.shown(values.tolist(), self._file) for values in (labels, predicted))
+        columns = (numbers, truth, said, probabilities.tolist())
         csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
         with naming(self._path):
             self._write(text.getvalue().encode())

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bayesvote._checks import InputError, Labels
+from bayesvote._files import naming
 from bayesvote.cli import show
 from bayesvote.cli.models import Classifier, load_classifier, load_model
 from bayesvote.ensemble import Ensemble
@@ -160,4 +161,5 @@ def _report(path: Path, model: Classifier, about: dict[str, Any], out: Path) -> 
 
     weights = getattr(model, "weights_", None)
     settings = {name.replace("_", " "): _text(value) for name, value in about.items()}
-    write(run_report(path.name, {}, weights, settings, importances_of(model)), out)
+    with naming(out):
+        write(run_report(path.name, {}, weights, settings, importances_of(model)), out)

@@ -1,6 +1,5 @@
 """What ``run`` is asked to do: the model, and how the file is read."""
 
-import csv
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import InputError
 from bayesvote.cli.errors import WrongUsageError, option, usage
+from bayesvote.cli.lists import split
 from bayesvote.cli.models import Classifier
 from bayesvote.datasets import Chunk, Stream, Survey, stream, survey
 from bayesvote.datasets.streams import listed
@@ -65,10 +65,19 @@ class Settings:
             options[parameter] = value
         if self.max_features == "all":
             options["max_features"] = None
-        stated = {name: what for name, what in (self.columns or {}).items() if what != "drop"}
+        stated = _stated(self.columns)
         found: Classifier = kind(**options, columns=stated or None, class_weight=self._class_weight())
         with usage():
-            found.check()
+            try:
+                found.check()
+            except InputError as error:
+                if self.weighter != "sag" or error.subject != "horizon":
+                    raise
+                must, do = (
+                    "must be told how many rows will come",
+                    "Give the number as in --weighter 'sag(horizon=5000)'.",
+                )
+                raise InputError("", "--weighter sag", must, do=do) from error
         return found
 
     def open(self, file: str, n_features: int | None, flush_after: float | None) -> Stream:
@@ -90,7 +99,7 @@ class Settings:
         if self.class_weight in (None, "balanced"):
             return self.class_weight
         found = {}
-        for given in next(csv.reader([self.class_weight or ""]), []):
+        for given in split(self.class_weight or ""):
             label, _, weight = given.rpartition("=")
             try:
                 found[label.strip()] = float(weight)
@@ -127,7 +136,7 @@ class Settings:
         """The texts of the labels that were named; none if they were not."""
         if self.classes is None:
             return []
-        texts = [text.strip() for text in self.classes.split(",")]
+        texts = split(self.classes)
         wrong = None
         if "" in texts:
             wrong = "labels must not be empty"
@@ -140,14 +149,35 @@ class Settings:
         return texts
 
     def differences(self, other: dict[str, Any]) -> list[str]:
-        """Say which options differ from those before."""
-        return [
-            f"the kinds of columns were {_kinds(other.get(name))} and are {_kinds(value)}"
-            if name == "columns"
-            else f"{option(name)} was {other.get(name)!r} and is {value!r}"
-            for name, value in asdict(self).items()
-            if other.get(name) != value
-        ]
+        """Say which options differ from those before, apart from those that leave the rows and the labels the same.
+
+        Whether they do is for the caller to compare: ``classes``, ``bad_lines``, and columns that are left out.
+        """
+        found, before = [], other.get("columns")
+        for name, value in asdict(self).items():
+            if name not in ("classes", "bad_lines", "columns") and other.get(name) != value:
+                found.append(f"{option(name)} was {_said(other.get(name))} and is {_said(value)}")
+        if _stated(self.columns) != _stated(before):
+            found.append(f"the kinds of columns were {_kinds(before)} and are {_kinds(self.columns)}")
+        return found
+
+
+def _stated(columns: dict[str, str] | None) -> dict[str, str]:
+    """The kinds of columns that are learned from."""
+    return {name: kind for name, kind in (columns or {}).items() if kind != "drop"}
+
+
+def _said(value: Any) -> str:
+    """What was said by an option.
+
+    >>> _said(None), _said(False), _said("fern")
+    ('not given', 'off', "'fern'")
+    """
+    if value is None:
+        return "not given"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return repr(value)
 
 
 def _kinds(columns: dict[str, str] | None) -> str:

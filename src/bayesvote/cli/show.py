@@ -3,9 +3,9 @@
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from typing import IO, Any
 
 import numpy as np
 from rich.console import Console
@@ -13,7 +13,34 @@ from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
+from bayesvote._files import naming
 from bayesvote.datasets.streams import require_extra
+
+OUTPUT = "standard output"  # what errors call it
+
+
+class _Output:
+    """Standard output, whose errors name it: those of a full disk name nothing."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, text: str) -> Any:
+        with naming(OUTPUT):
+            return self._file.write(text)
+
+    def flush(self) -> None:
+        with naming(OUTPUT):
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def output() -> AbstractContextManager[Any]:
+    """Let errors of standard output name it."""
+    named: Any = _Output(sys.stdout)
+    return redirect_stdout(named)
 
 
 def console() -> Console:
@@ -29,12 +56,21 @@ def note(sentence: str) -> None:
 def plain(text: str) -> str:
     r"""Text that cannot steer a terminal: characters that are not printed are written as escapes.
 
-    >>> plain("caf\xe9 \x1b[31m\u202e")
-    'caf\xe9 \\x1b[31m\\u202e'
+    A new line is one of them, or a label could imitate the lines that are printed after it.
+
+    >>> plain("caf\xe9 \x1b[31m\u202e\n")
+    'caf\xe9 \\x1b[31m\\u202e\\n'
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def shown(labels: Sequence[Any], file: IO[Any]) -> list[Any]:
+    """Labels as they are written to a file: as they are, but such that they cannot steer a terminal."""
+    if not file.isatty():
+        return list(labels)
+    return [plain(label) if isinstance(label, str) else label for label in labels]
 
 
 def cell(text: str) -> Text:

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array, InputError, InputTypeError
-from bayesvote._foreign import accepts, river_probabilities
+from bayesvote._foreign import accepts_classes, river_probabilities
 from bayesvote._input import Rows
+from bayesvote._journal import Journal
 from bayesvote.model import Model, decided
 from bayesvote.tables import Table, not_numbers
 
@@ -159,7 +160,7 @@ class _Scikit(_KnownClasses):
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
-        self.options = {"classes": self.classes} if accepts(model.partial_fit, "classes") else {}
+        self.options = {"classes": self.classes} if accepts_classes(model.partial_fit) else {}
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         return super().encode(_numbers(self.model, rows), y)
@@ -257,13 +258,16 @@ def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp
     return Answers(predictions, np.asarray((off**2).sum(axis=1)), largest, of_truth)
 
 
-_SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+# Neither code is counted, nor what a model keeps for a while in case that learning fails: how much that is depends on
+# the chunks in which the last rows came.
+_LEFT_OUT = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Journal)
 
 
 def memory(model: Any) -> int:
     """Bytes that a model takes: everything it refers to, mostly arrays, but no code.
 
-    Memory that a compiled library manages by itself is not counted.
+    Memory that a compiled library manages by itself is not counted, nor the copy of its state that a model of this
+    library keeps while it learns, to be as before if that fails.
 
     >>> memory([np.zeros(1000), "text"]) - memory([np.zeros(0), "text"])
     8000
@@ -272,7 +276,7 @@ def memory(model: Any) -> int:
     waiting, total = [model], 0
     while waiting:
         item = waiting.pop()
-        if id(item) in seen or isinstance(item, _SHARED):
+        if id(item) in seen or isinstance(item, _LEFT_OUT):
             continue
         seen.add(id(item))
         total += sys.getsizeof(item)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels, integer
+from bayesvote._checks import Array, InputError, Labels, integer
 
 POINTS = 500  # of the curve, at most
 BINS = 20  # of the probabilities of decisions, from 0 to 1
@@ -240,16 +240,26 @@ class Tally:
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> Self:
         """Tally as it was saved, to go on with."""
+        try:
+            return cls._from_json(saved)
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+            got = f"something else ({type(error).__name__}: {error})"
+            raise InputError("Tally.from_json", "saved", "must be what to_json returned", got) from error
+
+    @classmethod
+    def _from_json(cls, saved: Mapping[str, Any]) -> Self:
         tally = cls(saved["labels"], saved["window"])
         k = len(tally.labels)
         tally.confusion = np.array(saved["confusion"], dtype=np.int64).reshape(k, k)
-        tally.seconds = saved["seconds"]
-        tally._scored, tally._squares = saved["scored"], saved["squares"]
+        tally.seconds = float(saved["seconds"])
+        tally._scored, tally._squares = int(saved["scored"]), float(saved["squares"])
         if "bins" in saved:  # older ones have none
-            tally._logged, tally._logs = saved["logged"], saved["logs"]
+            tally._logged, tally._logs = int(saved["logged"]), float(saved["logs"])
             tally._bins = np.array(saved["bins"], dtype=np.float64).reshape(3, BINS)
         tally._recent = np.array([mark == "1" for mark in saved["recent"]], dtype=bool)
         tally._points = np.array(saved["points"], dtype=np.int64).reshape(-1, 3)
+        if tally.confusion.min(initial=0) < 0 or len(tally._recent) != min(tally.rows, tally.window):
+            raise ValueError("its counts do not fit together")
         return tally
 
     def _direct(self, values: NDArray[Any]) -> bool:
