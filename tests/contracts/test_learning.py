@@ -558,6 +558,7 @@ def test_labels_are_learned_by_one_thread_at_a_time() -> None:
     assert model.about()["rows_learned"] == 450
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python 3.12 itself crashes where it finds no memory")
 @pytest.mark.parametrize("kind", ["array", "table", "booster", "default"])
 def test_a_request_for_memory_that_fails_leaves_a_whole_number_of_rows(kind: str) -> None:
     pytest.importorskip("_testcapi")
