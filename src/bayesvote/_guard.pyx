@@ -13,6 +13,7 @@ from cpython.pythread cimport PyThread_get_thread_ident
 cdef extern from *:
     """
     #include <signal.h>
+    #include <time.h>
 
     /* Signals whose handlers may raise an exception in the main thread. While they are held, they are noted, and sent
      * again afterwards, once; where work may not end, in a yielding section, a second one of a kind is let through. */
@@ -27,6 +28,7 @@ cdef extern from *:
     static struct sigaction handlers_before[N_HELD];
     #endif
     static volatile sig_atomic_t is_held[N_HELD], times_sent[N_HELD], is_due[N_HELD], is_yielding;
+    static volatile time_t yields_from; /* when it begins to */
 
     #ifdef _WIN32
     static void note_signal(int sent) {
@@ -37,7 +39,7 @@ cdef extern from *:
             if (held_signals[k] == sent && is_held[k]) {
                 if (times_sent[k] < 2)
                     times_sent[k] = times_sent[k] + 1;
-                is_due[k] = times_sent[k] == 1 || !is_yielding;
+                is_due[k] = times_sent[k] == 1 || !is_yielding || time(NULL) < yields_from;
     #ifdef _WIN32
                 signal(sent, note_signal);
     #endif
@@ -80,6 +82,26 @@ cdef extern from *:
         }
     }
 
+    /* Members at work may have set a handler, as asyncio.run does, and left it or the one before it. */
+    static void hold_signals_again(void) {
+        for (int k = 0; k < N_HELD; k++) {
+    #ifdef _WIN32
+            handler_type now = is_held[k] ? signal(held_signals[k], note_signal) : note_signal;
+            if (now != note_signal)
+                handlers_before[k] = now;
+    #else
+            struct sigaction now;
+            if (!is_held[k] || sigaction(held_signals[k], NULL, &now) ||
+                ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == note_signal))
+                continue;
+            handlers_before[k] = now;
+            now.sa_flags |= SA_SIGINFO;
+            now.sa_sigaction = note_signal;
+            sigaction(held_signals[k], &now, NULL);
+    #endif
+        }
+    }
+
     static int is_signal_noted(void) {
         for (int k = 0; k < N_HELD; k++)
             if (is_held[k] && times_sent[k])
@@ -107,16 +129,28 @@ cdef extern from *:
                 is_due[k] = 0;
     }
 
+    static time_t yield_in(int seconds) {
+        time_t before = yields_from;
+        yields_from = seconds ? time(NULL) + seconds : 0;
+        return before;
+    }
+
+    static void yield_again_from(time_t when) { yields_from = when; }
+
     static void yield_to_signals(int yielding) {
         is_yielding = yielding;
         for (int k = 0; k < N_HELD; k++)
-            if (yielding && is_held[k] && is_due[k] && times_sent[k] == 2)
+            if (yielding && is_held[k] && is_due[k] && times_sent[k] == 2 && time(NULL) >= yields_from)
                 raise(held_signals[k]);
     }
     """
     void hold_signals() nogil
+    void hold_signals_again() nogil
     int is_signal_noted() nogil
     void let_signals_through() nogil
+    ctypedef long time_t
+    time_t yield_in(int seconds) nogil
+    void yield_again_from(time_t when) nogil
     void yield_to_signals(int yielding) nogil
     void forget_interrupts() nogil
 
@@ -178,14 +212,22 @@ cdef class Uninterrupted:
 
 
 cdef class Yielding:
-    """A section within such a one that may take for ever: the second signal of a kind is not kept waiting."""
+    """A section within such a one that may take for ever: the second signal of a kind is not kept waiting.
 
-    cdef int before
+    With ``seconds``, one is only let through that comes later.
+    """
+
+    cdef int before, seconds
+    cdef time_t before_from
+
+    def __cinit__(self, int seconds=0):
+        self.seconds = seconds
 
     def __enter__(self):
         global yielding
         self.before = yielding
         if PyThread_get_thread_ident() == main_thread:
+            self.before_from = yield_in(self.seconds)
             yielding = n_held + 1
             hold()
 
@@ -193,6 +235,8 @@ cdef class Yielding:
         global yielding
         if PyThread_get_thread_ident() == main_thread:
             yielding = self.before
+            yield_again_from(self.before_from)
+            hold_signals_again()
             let_through()
             PyErr_CheckSignals()  # one that was let through must not be raised without
 

@@ -20,6 +20,7 @@ _FIRST_CHUNK = 128  # before it is known how long a row takes
 _SECONDS = 0.1  # that a chunk should take at most, as readers and Ctrl-C wait for it
 _MOST_KEPT = 2**17  # numbers in the rows that are kept from call to call
 _PRICE = 0.02  # of learning: what copies of the state may take of its time
+_PATIENCE = 5  # seconds that going back may take before Ctrl-C interrupts it
 _SELDOM = 0.5  # seconds of learning between two copies at least
 
 
@@ -213,15 +214,16 @@ class Journal:
     def _undo(self, part: Learning) -> None:
         """Go back to the copy, and learn again what was learned since: what is in the log, wherever the count is.
 
-        If that fails, too, for want of memory, what is still open is settled.
+        If that fails, too, for want of memory or by Ctrl-C after it has taken long, what is still open is settled.
         """
         if self._open is None:  # nothing was begun
             return
         with Uninterrupted():
             finish_background()
             part.revert(deepcopy(self._snapshot))
-            for chunk in self._log:
-                part.step(*chunk)
+            with Yielding(_PATIENCE):
+                for chunk in self._log:
+                    part.step(*chunk)
             if self._half is not None and len(self._log) > self._half[0]:
                 self._half[1]()
             before, first = self._open

@@ -127,10 +127,11 @@ def _placed(values: NDArray[Any], row: _Indices, col: _Indices, n: int, d: int) 
 def _of_diagonals(who: str, X: Any, n: int, d: int) -> Any:
     from scipy.sparse import dia_array
 
-    offsets, values = _within("offsets", _own("offsets", X.offsets), d, least=-n + 1), _values(who, X.data, 2)
+    offsets, values = _own("offsets", X.offsets), _values(who, X.data, 2)
     if len(offsets) != len(values) or len(np.unique(offsets)) != len(offsets):
         raise _FlawError(f"{len(offsets)} offsets for {len(values)} diagonals")
-    return dia_array((values, offsets), shape=(n, d)).tocsr()
+    inside = (offsets > -n) & (offsets < d)  # SciPy leaves those outside when it makes a matrix smaller
+    return dia_array((values[inside], offsets[inside]), shape=(n, d)).tocsr()
 
 
 def _of_keys(who: str, X: Any, n: int, d: int) -> Any:

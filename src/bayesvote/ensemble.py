@@ -130,14 +130,15 @@ class Ensemble(Model[Any]):
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
         """Ensemble losses (n, K) of every chunk, row t before row t is learned.
 
-        Members do not know the weights: while one chunk is weighed, the next is scored and learned.
+        Members do not know the weights: while one chunk is weighed, the next is scored and learned. Those of other
+        libraries stay in this thread, where Ctrl-C reaches them.
         """
         source = iter(chunks)
         chunk = next(source, None)
         scores = None if chunk is None else self.bank.advance(*chunk)
         while chunk is not None and scores is not None:
             following, job = next(source, None), None
-            if following is not None and n_threads() > 1:
+            if following is not None and n_threads() > 1 and not self.bank.foreign:
                 job = in_background(partial(self.bank.advance, *following))
             out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, chunk.y, chunk.w)
             yield out

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -17,7 +18,15 @@ import numpy as np
 import pytest
 
 import bayesvote
-from bayesvote import BayesianEnsembleClassifier, Ensemble, FernBank, JointGaussian, OzaBoost, PerceptronBank
+from bayesvote import (
+    BayesianEnsembleClassifier,
+    Ensemble,
+    EstimatorBank,
+    FernBank,
+    JointGaussian,
+    OzaBoost,
+    PerceptronBank,
+)
 from bayesvote._guard import Uninterrupted
 from bayesvote.persistence import dumps
 
@@ -213,3 +222,71 @@ def test_an_error_tells_the_rows_of_its_own_thread() -> None:
     for other in others:
         other.join()
     assert caught.value.rows_learned + 100 == model.about()["rows_learned"]  # type: ignore[attr-defined]
+
+
+class Odd:
+    """A classifier that sets a handler of its own for a while, as asyncio.run does, or waits for ever in a row."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, waits_at: int = 0) -> None:
+        self.waits_at, self.rows = waits_at, 0
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> "Odd":  # noqa: ARG002
+        self.rows += 1
+        if threading.current_thread() is threading.main_thread():
+            before = signal.signal(signal.SIGINT, lambda *_: None)
+            signal.signal(signal.SIGINT, before)
+        if self.rows == self.waits_at:
+            press = partial(os.kill, os.getpid(), signal.SIGINT)
+            for seconds in (0.05, 0.1, 0.15):
+                threading.Timer(seconds, press).start()
+            threading.Event().wait(30)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        return X[:, 0] + self.rows
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal to the process itself ends it")
+@pytest.mark.parametrize("n", [40, 900])  # in one chunk, and in several
+def test_a_member_that_waits_for_ever_and_sets_handlers_can_be_interrupted(n: int) -> None:
+    members: list[Any] = [Odd(n - 10), Odd()]
+    bank = EstimatorBank(members, online=True)
+    model, twin = (Ensemble(copy.deepcopy(bank)).start(4, rng=0) for _ in range(2))
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        of_model(model, n)
+    assert time.perf_counter() - start < 20
+    time.sleep(0.3)  # all presses have come
+    learned: int = caught.value.rows_learned  # type: ignore[attr-defined]
+    assert 0 <= learned < n - 10
+    if learned:
+        of_model(twin, learned)
+    assert model.decide(X[:9]).tobytes() == twin.decide(X[:9]).tobytes()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal to the process itself ends it")
+def test_going_back_that_takes_long_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayesvote._journal._PATIENCE", 1)
+    model, true, calls = Ensemble(PerceptronBank(3)).start(4, rng=0), Ensemble.step, list[float]()
+    of_model(model, 5)
+
+    def step(*args: Any) -> Any:
+        calls.append(time.perf_counter())
+        if len(calls) == 1:
+            raise OSError("no")
+        for _ in range(30):  # going back
+            time.sleep(0.1)
+            signal.raise_signal(signal.SIGINT)
+        return true(*args)
+
+    monkeypatch.setattr(Ensemble, "step", step)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        of_model(model, 5)
+    assert 0.5 < time.perf_counter() - calls[1] < 2.5
+    assert caught.value.rows_learned == -5  # type: ignore[attr-defined]

@@ -118,3 +118,11 @@ def test_parquet_can_be_read_while_compressed(tmp_path: Path, packing: str) -> N
     path.write_bytes(pack(content) + b"junk")
     with pytest.raises(InputError, match="must be a whole file"):
         list(stream(path))
+
+
+def test_a_zstandard_file_may_begin_with_a_frame_to_be_skipped(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    skipped = b"\x5a\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"abcd"
+    path = tmp_path / "x.csv.zst"
+    path.write_bytes(skipped + zstandard.compress(b"a,y\n1,0\n") + skipped + zstandard.compress(b"2,1\n"))
+    assert [label for chunk in stream(path) for label in chunk.y.tolist()] == [0, 1]

@@ -15,7 +15,8 @@ from typing import Any
 DAMAGE = (EOFError, OSError, zlib.error)
 _BUFFER = 2**16
 _MAGIC = 6  # bytes by which a compressed file is recognised
-_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+# Of a frame, and of those that are to be skipped, which may come first.
+_ZSTANDARD = (b"\x28\xb5\x2f\xfd", *(bytes([k]) + b"\x2a\x4d\x18" for k in range(0x50, 0x60)))
 _PIECE = 2**10  # compressed bytes at a time; four of them can hold 128 KiB
 _READ = 2**13  # compressed bytes at a time where what they give is bounded
 _XZ_MEMORY = 2**27  # bytes; xz -9, the preset that takes most, asks for half of it

@@ -57,6 +57,11 @@ class Bank(Stateful[S]):
         """The banks that this one is made of."""
         return ()
 
+    @property
+    def foreign(self) -> bool:
+        """Whether code of others is run, which may never end; by default the parts are asked."""
+        return any(part.foreign for part in self.parts)
+
     def frozen_state(self) -> S:
         """State for members that will only score: what serves learning alone may be left out."""
         state: S = started(self.who, self.state)

@@ -178,6 +178,11 @@ class EstimatorBank(Bank[EstimatorState]):
         """The classes of the estimators."""
         return [type(given[0] if isinstance(given, tuple) else given).__name__ for given in self.estimators]
 
+    @property
+    def foreign(self) -> bool:
+        """The estimators are."""
+        return True
+
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse features in another order than that of the table on which scikit-learn's classifiers were fitted."""
         state = started(_WHO, self.state)
