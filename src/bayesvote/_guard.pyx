@@ -131,7 +131,7 @@ cdef extern from *:
 
     static time_t yield_in(int seconds) {
         time_t before = yields_from;
-        yields_from = seconds ? time(NULL) + seconds : 0;
+        yields_from = seconds ? time(NULL) + seconds + 1 : 0; /* whole seconds are counted */
         return before;
     }
 

@@ -500,6 +500,12 @@ def test_signals_wait_and_a_second_one_only_does_not_where_work_may_not_end() ->
             signal.raise_signal(signal.SIGINT)
             steps.append("held")
     assert steps[3:] == ["held", "held"]
+    with pytest.raises(KeyboardInterrupt), Uninterrupted():  # noqa: PT012
+        with Yielding():  # members at work may do this, asyncio.run does
+            signal.signal(signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
+        signal.raise_signal(signal.SIGINT)
+        steps.append("held again")
+    assert steps[5:] == ["held again"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
