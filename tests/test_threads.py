@@ -86,10 +86,10 @@ def test_work_in_the_background_may_start_more_of_it_and_wait() -> None:
 
     def nested() -> None:
         finish_background()
-        done.append(in_background(lambda: "within").result(timeout=20))
+        done.append(in_background(lambda: "within").result())
         done.append(elsewhere())
 
-    in_background(nested).result(timeout=20)
+    in_background(nested).result()
     assert done == ["within", "elsewhere"]
 
 
@@ -121,7 +121,7 @@ def test_an_error_of_work_that_is_done_at_once_is_told_when_it_is_waited_for() -
             job.result()
         return "told"
 
-    assert in_background(nested).result(timeout=20) == "told"
+    assert in_background(nested).result() == "told"
 
 
 NO_MEMORY = """

@@ -43,17 +43,14 @@ class Job(Generic[_T]):
         """Whether it is."""
         return not self.end.locked()
 
-    def wait(self, timeout: float = -1) -> bool:
-        """Wait until it is done; tell whether it is."""
-        if not self.end.acquire(timeout=timeout):
-            return False
+    def wait(self) -> None:
+        """Wait until it is done, asking for no memory: whoever failed to would leave it at work."""
+        self.end.acquire()
         self.end.release()
-        return True
 
-    def result(self, timeout: float = -1) -> _T:
+    def result(self) -> _T:
         """What came of it, once it is done."""
-        if not self.wait(timeout):
-            raise TimeoutError
+        self.wait()
         if self.error is not None:
             raise self.error
         return cast(_T, self.value)
