@@ -9,6 +9,7 @@ from bayesvote.ensemble import Ensemble
 from bayesvote.evaluate import Prequential, prequential
 from bayesvote.members import (
     Committees,
+    Compact,
     EstimatorBank,
     FernBank,
     Frozen,
@@ -59,6 +60,7 @@ __all__ = [
     "AveragedSGD",
     "BayesianEnsembleClassifier",
     "Committees",
+    "Compact",
     "Ensemble",
     "EstimatorBank",
     "FernBank",

@@ -31,21 +31,13 @@ cdef inline const int32_t *columns_of(const RowView *rows, Py_ssize_t t) noexcep
     return rows.columns if rows.dense else rows.columns + rows.starts[t]
 
 
-cdef inline void number(const uint32_t *features, Py_ssize_t k, Py_ssize_t width, int32_t *place) noexcept nogil:
-    """Note for each column of sparse rows which of k features it is, counted from 1; 0 if it is none."""
-    cdef Py_ssize_t i
-    memset(place, 0, width * sizeof(int32_t))
-    for i in range(k):
-        place[features[i]] = <int32_t> (1 + i)
-
-
 cdef inline void gather(
-    const RowView *rows, Py_ssize_t t, const uint32_t *features, Py_ssize_t k, const int32_t *place, double *x
+    const RowView *rows, Py_ssize_t t, const uint32_t *features, Py_ssize_t k, double *x
 ) noexcept nogil:
-    """Put k features of row t into x, a missing value as 0; ``place`` is what `number` noted, if rows are sparse."""
+    """Put k features, in ascending order, of row t into x, a missing value as 0."""
     cdef double value
     cdef const int32_t *columns
-    cdef Py_ssize_t i, p
+    cdef Py_ssize_t i, p, low, high
     if rows.dense:
         for i in range(k):
             value = rows.values[t * rows.width + features[i]]
@@ -55,5 +47,12 @@ cdef inline void gather(
     columns = columns_of(rows, t)
     for p in range(rows.starts[t + 1] - rows.starts[t]):
         value = rows.values[rows.starts[t] + p]
-        if place[columns[p]] > 0 and value == value:
-            x[place[columns[p]] - 1] = value
+        low, high = 0, k
+        while low < high:
+            i = (low + high) // 2
+            if features[i] < <uint32_t> columns[p]:
+                low = i + 1
+            else:
+                high = i
+        if low < k and features[low] == <uint32_t> columns[p] and value == value:
+            x[low] = value

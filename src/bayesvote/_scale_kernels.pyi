@@ -3,9 +3,10 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Array
 from bayesvote._input import Rows
-from bayesvote._scales import Scales
+from bayesvote._scales import Centred, Scales
 
 def standardise(rows: Rows, weight: Array, state: Scales, out: Array) -> None: ...
 def standardise_sparse(
-    rows: Rows, weight: Array, state: Scales
-) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]: ...
+    rows: Rows, weight: Array, state: Scales, centred: Centred
+) -> tuple[Array, NDArray[np.int32], NDArray[np.int64], Centred]: ...
+def centred_features(state: Scales) -> Centred: ...

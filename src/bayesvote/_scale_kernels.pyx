@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
-from bayesvote._arrays cimport contiguous, dim, doubles, own_doubles
+from bayesvote._arrays cimport contiguous, dim, doubles, ints, own_doubles
 from bayesvote._input cimport RowView, view_rows
 
 cdef extern from "_scales.h" nogil:
@@ -136,13 +136,37 @@ cdef void insert(Sparse *out, int32_t j) noexcept nogil:
     out.n_centred += 1
 
 
-cdef void find_centred(Sparse *out, const Scales *scales, Py_ssize_t d) noexcept nogil:
-    """A feature that is not stored can only come nearer to 0: those found stay enough until another is stored."""
+cdef inline bint may_be_centred(const Scales *scales, Py_ssize_t j) noexcept nogil:
+    return 4.0 * scales.count[j] >= scales.rows[0] - scales.missing[j] and scales.count[j] > 0.0
+
+
+def centred_features(state):
+    """Return the features that are not always centred at 0, in ascending order.
+
+    A feature that a row does not hold can only come nearer to 0, so these are enough until another one is learned.
+    """
+    cdef Scales scales
+    view_scales(state, &scales)
+    cdef cnp.npy_intp d = dim(state.mean, 0)
+    cdef cnp.npy_intp n = 0
     cdef Py_ssize_t j
+    found = cnp.PyArray_EMPTY(1, &d, cnp.NPY_INT32, 0)
+    cdef int32_t *found_ = <int32_t *> cnp.PyArray_DATA(found)
+    with nogil:
+        for j in range(d):
+            if may_be_centred(&scales, j):
+                found_[n] = <int32_t> j
+                n += 1
+    return found[:n].copy()
+
+
+cdef void take_centred(const int32_t *centred, Py_ssize_t n, const Scales *scales, Sparse *out) noexcept nogil:
+    """Take those of the features that are still not always centred at 0."""
+    cdef Py_ssize_t i
     out.n_centred = 0
-    for j in range(d):
-        if 4.0 * scales.count[j] >= scales.rows[0] - scales.missing[j] and scales.count[j] > 0.0:
-            out.centred[out.n_centred] = <int32_t> j
+    for i in range(n):
+        if may_be_centred(scales, centred[i]):
+            out.centred[out.n_centred] = centred[i]
             out.n_centred += 1
 
 
@@ -180,13 +204,17 @@ cdef bint run_row(const RowView *rows, Py_ssize_t t, bint learn, Scales *scales,
         scales.rows[0] = n
         for p in range(rows.starts[t], end):
             j = rows.columns[p]
-            if 4.0 * scales.count[j] >= n - scales.missing[j] and scales.count[j] > 0.0:
+            if may_be_centred(scales, j):
                 insert(out, j)
     return True
 
 
-def standardise_sparse(rows, weight, state):
-    """Values, columns and row starts of sparse rows, standardised; those of a weight above 0 are learned."""
+def standardise_sparse(rows, weight, state, centred):
+    """Values, columns and row starts of sparse rows, standardised; those of a weight above 0 are learned.
+
+    ``centred`` has the features that are not always centred at 0, and maybe others. The last of what is returned has
+    them after these rows.
+    """
     weight = contiguous(weight)
     cdef RowView view
     cdef Scales scales
@@ -197,18 +225,20 @@ def standardise_sparse(rows, weight, state):
     cdef cnp.npy_intp size = view.n + 1
     starts = cnp.PyArray_ZEROS(1, &size, cnp.NPY_INT64, 0)
     cdef int64_t *starts_ = <int64_t *> cnp.PyArray_DATA(starts)
+    cdef const int32_t *known = ints(centred)
+    cdef Py_ssize_t n_known = dim(centred, 0)
     cdef Py_ssize_t t
     cdef bint fits = True
     out.size = 0
     out.room = view.starts[view.n] + 1
     out.values = <double *> malloc(out.room * sizeof(double))
     out.columns = <int32_t *> malloc(out.room * sizeof(int32_t))
-    out.centred = <int32_t *> malloc((view.width + 1) * sizeof(int32_t))
+    out.centred = <int32_t *> malloc((n_known + out.room) * sizeof(int32_t))
     try:
         if out.values == NULL or out.columns == NULL or out.centred == NULL:
             raise MemoryError
         with nogil:
-            find_centred(&out, &scales, view.width)
+            take_centred(known, n_known, &scales, &out)
             for t in range(view.n):
                 fits = run_row(&view, t, weight_ != NULL and weight_[t] > 0.0, &scales, &out)
                 if not fits:
@@ -221,8 +251,11 @@ def standardise_sparse(rows, weight, state):
         columns = cnp.PyArray_EMPTY(1, &size, cnp.NPY_INT32, 0)
         memcpy(cnp.PyArray_DATA(values), out.values, out.size * sizeof(double))
         memcpy(cnp.PyArray_DATA(columns), out.columns, out.size * sizeof(int32_t))
+        size = out.n_centred
+        centred = cnp.PyArray_EMPTY(1, &size, cnp.NPY_INT32, 0)
+        memcpy(cnp.PyArray_DATA(centred), out.centred, out.n_centred * sizeof(int32_t))
     finally:
         free(out.values)
         free(out.columns)
         free(out.centred)
-    return values, columns, starts
+    return values, columns, starts, centred

@@ -3,11 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesvote._checks import Array
 from bayesvote._input import LARGEST, Rows
 from bayesvote._parts import MOST_ROWS, all_finite, padded, require, within
 
+Centred = NDArray[np.int32]
 NO_WEIGHTS = np.zeros(0)  # for rows that are not learned
 
 
@@ -20,16 +22,21 @@ class Scales(NamedTuple):
     mean: Array  # (d,): of these numbers
     squares: Array  # (d,): the sum of their squared deviations from it
 
-    def standardised(self, rows: Rows, w: Array) -> Rows:
-        """Rows by what was known before each and by itself; those of a weight above 0 are learned."""
-        from bayesvote._scale_kernels import standardise, standardise_sparse
+    def standardised(self, rows: Rows, w: Array, centred: Centred | None = None) -> tuple[Rows, Centred | None]:
+        """Rows by what was known before each and by itself; those of a weight above 0 are learned.
+
+        ``centred`` is what the call before returned: features that sparse rows may be centred by. Without it they are
+        searched for, which takes time in proportion to the width.
+        """
+        from bayesvote._scale_kernels import centred_features, standardise, standardise_sparse
 
         if rows.dense is None:
-            values, columns, starts = standardise_sparse(rows, w, self)
-            return rows._replace(values=values, columns=columns, starts=starts)
+            known = centred_features(self) if centred is None else centred
+            values, columns, starts, known = standardise_sparse(rows, w, self, known)
+            return rows._replace(values=values, columns=columns, starts=starts), known
         out = np.empty((rows.n, rows.width))
         standardise(rows, w, self, out)
-        return rows._replace(dense=out, values=out.reshape(-1))
+        return rows._replace(dense=out, values=out.reshape(-1)), None
 
     def wider(self, n_features: int) -> "Scales":
         """Scales with room for more features, as if they had been 0 in every row so far."""

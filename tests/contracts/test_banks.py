@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from bayesvote import (
     Committees,
+    Compact,
     Ensemble,
     EstimatorBank,
     FernBank,
@@ -69,6 +70,8 @@ SAMPLES: dict[str, Callable[[int], Bank[Any]]] = {
     "neighbour": lambda _: NeighbourBank((7, 40), neighbours=4),
     "neighbours_of_few": lambda _: NeighbourBank((30,), max_features=4),
     "committees": lambda _: Committees(NaiveBayesBank(4), [3, 1]),
+    "compact": lambda _: Compact(Union([PerceptronBank(3), NaiveBayesBank(2)]), first=3),
+    "compact_scaled": lambda _: Compact(Scaled(LogisticBank(2)), first=4, max_features=5),
     "fern": lambda _: FernBank(4, depth=3, warmup=64),
     "tree": lambda _: TreeBank(3, recent=[(16, 2, 8)], refined=[1.0, 10.0], rows_kept=32, max_nodes=25),
     "frozen": frozen,

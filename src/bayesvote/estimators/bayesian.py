@@ -31,6 +31,7 @@ from bayesvote.estimators._explain import (
 from bayesvote.estimators.base import OnlineClassifier
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, EstimatorBank, Frozen, Union
+from bayesvote.members.sparse_bayes import is_wide
 from bayesvote.model import decided
 from bayesvote.tables import difference
 from bayesvote.weighting import GaussianPosterior, Posterior, Weighter
@@ -469,7 +470,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         bank: Bank[Any] = make(self.who, "members", name, members.named(), self.n_members)
         if self.max_features != "auto":
             self._choose_features(name, bank)
-        return members.scaled(bank) if self.scale else bank
+        if self.scale:
+            bank = members.scaled(bank)
+        return members.Compact(bank) if is_wide(self._width) else bank
 
     def _choose_features(self, name: str, bank: Bank[Any]) -> None:
         choosing: list[Any] = [part for part in _innermost(bank) if part.draws_features]

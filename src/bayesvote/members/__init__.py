@@ -7,6 +7,7 @@ from typing import Any
 
 from bayesvote.members.base import Bank
 from bayesvote.members.committees import Committees
+from bayesvote.members.compact import Compact
 from bayesvote.members.ferns import FernBank
 from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.frozen import Frozen, pretrain
@@ -24,6 +25,7 @@ from bayesvote.members.union import Union
 # Every kind of bank, by the name that estimators and command line know. Model files can name no others.
 BANKS: dict[str, type[Bank[Any]]] = {
     "committees": Committees,
+    "compact": Compact,
     "estimators": EstimatorBank,
     "fern": FernBank,
     "frozen": Frozen,
@@ -55,6 +57,7 @@ __all__ = [
     "PRESETS",
     "Bank",
     "Committees",
+    "Compact",
     "EstimatorBank",
     "FernBank",
     "Frozen",

@@ -11,7 +11,6 @@ def run(
     features: NDArray[np.uint32],
     means: Array,
     covariances: Array,
-    place: NDArray[np.int32],
     first: int,
     last: int,
     out: Array,

@@ -2,10 +2,10 @@
 
 cimport numpy as cnp
 from libc.math cimport copysign, exp, fabs, log1p, sqrt
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport uint32_t
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, own_ints, places, room
-from bayesvote._input cimport RowView, gather, number, view_rows
+from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, places, room
+from bayesvote._input cimport RowView, gather, view_rows
 from bayesvote._logistic cimport PI_EIGHTH, settled, sigmoid
 
 cdef extern from "_triangle.h" nogil:
@@ -79,11 +79,10 @@ cdef inline void learn(Regression *own, double odds, double variance, bint posit
     own.put_off = True
 
 
-def run(rows, y, w, features, means, covariances, place, Py_ssize_t first, Py_ssize_t last, out):
+def run(rows, y, w, features, means, covariances, Py_ssize_t first, Py_ssize_t last, out):
     """Scores of regressions first to last for every row, before it is learned; without labels nothing is.
 
-    There is a regression for each member or, with more than two classes, for each member and class. ``place`` has room
-    for a number per column of sparse rows.
+    There is a regression for each member or, with more than two classes, for each member and class.
     """
     y, w = contiguous(y), contiguous(w)
     cdef RowView view
@@ -97,7 +96,6 @@ def run(rows, y, w, features, means, covariances, place, Py_ssize_t first, Py_ss
     cdef double *covariances_ = own_doubles(covariances)
     cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
     cdef const double *w_ = doubles(w)
-    cdef int32_t *place_ = own_ints(place)
     cdef double *out_ = own_doubles(out)
     scratch = room(3 * (k + 1))
     view_rows(rows, &view)
@@ -114,10 +112,8 @@ def run(rows, y, w, features, means, covariances, place, Py_ssize_t first, Py_ss
             own.mean = means_ + q * own.size
             own.covariance = covariances_ + q * own.size * own.size
             own.put_off = False
-            if not view.dense:
-                number(seen, k, view.width, place_)
             for t in range(view.n):
-                gather(&view, t, seen, k, place_, own.x + 1)
+                gather(&view, t, seen, k, own.x + 1)
                 odds = odds_of(&own, &variance)
                 score = odds / sqrt(1.0 + PI_EIGHTH * variance)
                 if per > 1:  # the log-probability of the class against the rest

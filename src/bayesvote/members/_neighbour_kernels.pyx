@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
 from bayesvote._arrays cimport dim, doubles, floats, labels, longs, own_doubles, own_floats, own_longs, places, room
-from bayesvote._input cimport RowView, gather, number, view_rows
+from bayesvote._input cimport RowView, gather, view_rows
 
 cnp.import_array()
 
@@ -23,13 +23,12 @@ cdef struct Seen:
     RowView rows
     const uint32_t *features
     Py_ssize_t k  # features
-    int32_t *place  # of each column among them, if the rows are sparse
     double *wide  # (k,)
     float *x  # (k,)
 
 
-cdef Py_ssize_t space_for(Py_ssize_t k, Py_ssize_t width) noexcept:
-    return 2 * k + width
+cdef Py_ssize_t space_for(Py_ssize_t k) noexcept:
+    return 2 * k
 
 
 cdef int look(object rows, object features, double *space, Seen *seen) except -1:
@@ -39,16 +38,13 @@ cdef int look(object rows, object features, double *space, Seen *seen) except -1
     seen.k = dim(features, 0)
     seen.wide = space
     seen.x = <float *> (space + seen.k)
-    seen.place = <int32_t *> (space + 2 * seen.k)
-    if not seen.rows.dense:
-        number(seen.features, seen.k, seen.rows.width, seen.place)
     return 0
 
 
 cdef inline void fetch(const Seen *seen, Py_ssize_t t) noexcept nogil:
     """Put the features of row t into x, in single precision."""
     cdef Py_ssize_t j
-    gather(&seen.rows, t, seen.features, seen.k, seen.place, seen.wide)
+    gather(&seen.rows, t, seen.features, seen.k, seen.wide)
     for j in range(seen.k):
         seen.x[j] = <float> min(max(seen.wide[j], -FARTHEST), FARTHEST)
 
@@ -64,7 +60,7 @@ def keep(rows, y, w, Py_ssize_t first, Py_ssize_t last, features, columns, weigh
     cdef Py_ssize_t n_classes = dim(weights, 0)
     cdef int64_t *count_ = own_longs(count)
     cdef int64_t *before_ = own_longs(before)
-    scratch = room(space_for(dim(features, 0), rows.width))
+    scratch = room(space_for(dim(features, 0)))
     look(rows, features, own_doubles(scratch), &seen)
     cdef Py_ssize_t t, j, c, slot
     with nogil:
@@ -169,7 +165,7 @@ def score(
     cdef const int64_t *before_ = longs(before)
     cdef double *out_ = own_doubles(out)
     cdef Py_ssize_t longest = windows_[m - 1]
-    scratch = room(space_for(dim(features, 0), rows.width) + n_classes + 2 * neighbours + longest)
+    scratch = room(space_for(dim(features, 0)) + n_classes + 2 * neighbours + longest)
     cdef double *votes = own_doubles(scratch)
     nearest.most = neighbours
     nearest.distances = <float *> (votes + n_classes)

@@ -88,8 +88,11 @@ class Bank(Stateful[S]):
         """
         return nothing(rows)
 
-    def kept_rows(self) -> Array | None:
-        """Rows (n, d) of the stream that the bank keeps for its own ends, the latest last; None if it keeps none."""
+    def kept_rows(self) -> Any:
+        """Rows (n, d) of the stream that the bank keeps for its own ends, the latest last; None if it keeps none.
+
+        They may be sparse.
+        """
         return None
 
     def empty_scores(self, n: int) -> Array:

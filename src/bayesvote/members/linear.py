@@ -136,6 +136,8 @@ class LinearMembers(Bank[S]):
 
         if len(values) * n_scores < _WORTH_SHARING:
             run(*given, 0, n, out)
+        elif len(y) and not dense and len(values) < rows.width:  # to copy all weights would take longer
+            run(*given, 0, n, out)
         elif len(y):
             parallel_for(learn, n_scores, per)
         elif dense and not rows.has_nan:

@@ -175,8 +175,7 @@ class LogisticBank(Bank[LogisticState]):
         out = np.empty((rows.n, m * per))
 
         def some(first: int, last: int) -> None:
-            place = np.empty(rows.width if rows.sparse else 0, dtype=np.int32)
-            run(rows, y, w, state.features, state.means, state.covariances, place, first, last, out)
+            run(rows, y, w, state.features, state.means, state.covariances, first, last, out)
 
         parallel_for(some, m * per, worth=rows.n * m * per * size**2 > _WORTH_SHARING)
         return out if per == 1 else out.reshape(rows.n, m, per)

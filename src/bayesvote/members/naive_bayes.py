@@ -11,6 +11,7 @@ from bayesvote._checks import Array, Labels, integer, one_of, positive
 from bayesvote._input import LARGEST, Rows, started
 from bayesvote._parts import MOST_TOTAL, Arrays, Shape, all_finite, padded, renamed, require, within
 from bayesvote._threads import parallel_for
+from bayesvote.members import sparse_bayes
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, resized, with_more
@@ -34,11 +35,14 @@ class NaiveBayesState(NamedTuple):
     mask: Array  # (d, m): the same as ones and zeros
     total: Array  # (K,): sample weights
     # (4, K, d): sample weights of the rows where the feature was not missing, mean, weighted sum of squares around
-    # the mean, sample weights of the rows where the feature was not at its first value.
+    # the mean, sample weights of the rows where the feature was not at its first value. Of more than ``WIDE`` features:
+    # sample weights of the rows where the feature was missing; mean and sum of squares of its values other than 0;
+    # sample weights of the rows that have such a value.
     statistics: Array
     # (4, d): the first value shown, the second, how many values (3 for more, which is Gaussian; less is Bernoulli),
     # and one where the feature was declared Bernoulli.
     values_seen: Array
+    present: Array  # (K, m): of more than ``WIDE`` features, the sum of those last weights over a member's features
 
 
 @dataclass
@@ -49,6 +53,11 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
     value: Gaussian for continuous features, Bernoulli for binary ones. For more than two classes the scores are the
     log-likelihoods, shifted to mean zero. All members see the same rows, so the statistics are kept once per feature,
     and only their sums differ. A missing value adds nothing to its feature; the members that use it abstain.
+
+    With more than 1,024 features, a row costs what it holds other than 0. A feature then tells the class by being
+    other than 0 at all: features occur independently of each other, at a rate for each class (Poisson). The value
+    itself counts, as Gaussian among the feature's values other than 0, where these are in a quarter of the rows or
+    more, or where the feature is declared Gaussian.
 
     Parameters
     ----------
@@ -61,7 +70,8 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         "bernoulli" declare it, for all features or in a sequence for each; a feature declared Bernoulli only tells
         whether it is above 0.
     gaussian_smoothing
-        So many rows with the mean and variance of all classes together are added to each class.
+        So many rows with the mean and variance of all classes together are added to each class, and with more than
+        1,024 features so many with their rate of values other than 0.
     bernoulli_smoothing
         So many rows are added to each of the two values.
 
@@ -80,7 +90,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
     gaussian_smoothing: float = 5.0
     bernoulli_smoothing: float = 1e-3
 
-    version = 2
+    version = 3
 
     def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> NaiveBayesState:
         """Draw the features of each member."""
@@ -109,6 +119,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
                     bernoulli,
                 ]
             ),
+            present=np.zeros((n_classes, self.n_members)),
         )
 
     def score(self, rows: Rows) -> Array:
@@ -125,12 +136,14 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
 
         state = started(self.who, self.state)
         (n, d), n_ratios = (rows.n, rows.width), len(state.total) - 1
-        prior, ratio = np.empty((n_ratios, n)), np.empty((n_ratios, n, d))
-        smoothing = self.gaussian_smoothing, self.bernoulli_smoothing
-        weigh(rows.todense(), _NO_LABELS, _NO_WEIGHTS, state, *smoothing, 0, d, prior, ratio)
         # Scores of several classes are ratios to the first class less their mean.
         of_class = coefficients[..., None] if n_ratios == 1 else coefficients
         of_ratio = of_class if n_ratios == 1 else (of_class - of_class.mean(axis=2, keepdims=True))[:, :, 1:]
+        if sparse_bayes.is_wide(d):
+            return sparse_bayes.attributions(state, rows, of_ratio, shares, self.gaussian_smoothing)
+        prior, ratio = np.empty((n_ratios, n)), np.empty((n_ratios, n, d))
+        smoothing = self.gaussian_smoothing, self.bernoulli_smoothing
+        weigh(rows.todense(), _NO_LABELS, _NO_WEIGHTS, state, *smoothing, 0, d, prior, ratio)
         parts, start = np.zeros((n, d)), np.zeros(n)
         for k in range(n_ratios):
             parts += np.nan_to_num(ratio[k]) * (of_ratio[:, :, k] @ state.mask.T)
@@ -143,16 +156,19 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         d = len(old.mask)
         features, more = with_more(old.features, d, n_features, rng)
         statistics, values_seen = padded(old.statistics, 2, n_features), padded(old.values_seen, 1, n_features)
-        statistics[0, :, d:] = old.total[:, np.newaxis]
         values_seen[:2, d:] = np.nan
-        if old.total.any():  # rows were seen, so the value 0 was
-            values_seen[[0, 2], d:] = [[0.0], [1.0]]
-        return old._replace(
+        wide = old._replace(
             features=features,
             mask=np.ascontiguousarray(np.concatenate([old.mask, more.T])),
             statistics=statistics,
             values_seen=values_seen,
         )
+        if sparse_bayes.is_wide(d):
+            return wide
+        statistics[0, :, d:] = old.total[:, np.newaxis]
+        if old.total.any():  # rows were seen, so the value 0 was
+            values_seen[[0, 2], d:] = [[0.0], [1.0]]
+        return self._converted(wide) if sparse_bayes.is_wide(n_features) else wide
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
         """The size of the mask and the statistics."""
@@ -168,6 +184,9 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         """Refuse features that do not fit, negative sums, and kinds of features that there are not."""
         all_finite(state, but=("values_seen",))
         require(agree(state.features, state.mask, 1), "features and mask must agree")
+        if sparse_bayes.is_wide(len(state.mask)):
+            return sparse_bayes.check(state)
+        require(not np.any(state.present), f"present must be 0 for at most {sparse_bayes.WIDE} features")
         present, mean, squares, other_value = state.statistics
         require(within(mean, -_MOST, _MOST), f"means in statistics must be at most {_MOST:g} in size")
         require(not np.any(np.abs(state.values_seen) > _MOST), f"values_seen must be at most {_MOST:g} in size")
@@ -192,16 +211,36 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         require(not np.any(other_value[:, kinds < 2]), "a second value must not weigh before it was seen")
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
-        """Version 1 had other names."""
-        if version != 1:
+        """Version 1 had other names; version 2 had the same statistics for any number of features."""
+        if version not in (1, 2):
             return super().upgraded(version, arrays)
-        return renamed(arrays, own="features", uses="mask", shown="values_seen")
+        if version == 1:
+            arrays = renamed(arrays, own="features", uses="mask", shown="values_seen")
+        require(arrays.keys() == set(NaiveBayesState._fields) - {"present"}, "arrays must be those of version 2")
+        old = NaiveBayesState(**arrays, present=np.zeros((len(arrays["total"]), self.n_members)))
+        found: Arrays = (self._converted(old) if sparse_bayes.is_wide(len(old.mask)) else old)._asdict()
+        return found
+
+    def _converted(self, state: NaiveBayesState) -> NaiveBayesState:
+        gaussian = np.zeros(len(state.mask), dtype=np.bool_)
+        if isinstance(self.kinds, str):
+            gaussian[:] = self.kinds == "gaussian"
+        else:
+            gaussian[: len(self.kinds)] = np.array(self.kinds) == "gaussian"
+        return sparse_bayes.converted(state, gaussian)
 
     def _run(self, rows: Rows, y: Labels, weight: Array) -> Array:
         from bayesvote.members._naive_bayes_kernels import centre
 
         state = started(self.who, self.state)
         n_ratios, m = len(state.total) - 1, self.n_members
+        if sparse_bayes.is_wide(rows.width):
+            ratios = sparse_bayes.log_ratios(state, rows, y, weight, self.gaussian_smoothing)
+            if n_ratios == 1:
+                return np.asarray(ratios[0])
+            out = np.empty((rows.n, m, n_ratios + 1))
+            centre(ratios, out)
+            return out
         out = np.empty((rows.n, m) if n_ratios == 1 else (rows.n, m, n_ratios + 1))
         size = max(1, _PIECE // (rows.width * n_ratios))
         for a in range(0, rows.n, size):

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows, started
 from bayesvote._parts import Learned, Shape, like, looking, require, restored_shape
-from bayesvote._scales import NO_WEIGHTS, Scales, no_scales
+from bayesvote._scales import NO_WEIGHTS, Centred, Scales, no_scales
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 
@@ -43,6 +43,9 @@ class Scaled(Bank[tuple[Scales, Any]]):
     """
 
     bank: Bank[Any]
+
+    # Features that sparse rows may be centred by: follows from the scales, and is None where it is not known.
+    _centred: ClassVar[Centred | None] = None
 
     def __post_init__(self) -> None:
         """Check the bank."""
@@ -82,7 +85,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
 
         def take_over() -> None:
             bank_takes_over()
-            self._scales = scales
+            self._scales, self._centred = scales, None
 
         return take_over
 
@@ -92,7 +95,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
 
     def standardised(self, rows: Rows) -> Rows:
         """Checked rows as the members see them."""
-        return started(self.who, self._scales).standardised(rows, NO_WEIGHTS)
+        return self._standardised(rows, NO_WEIGHTS)
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
@@ -101,7 +104,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t."""
         learning = w if self.learns else NO_WEIGHTS
-        return self.bank.advance(started(self.who, self._scales).standardised(rows, learning), y, w)
+        return self.bank.advance(self._standardised(rows, learning), y, w)
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
         """Share out scores over the features as the bank does, which sees them standardised."""
@@ -152,7 +155,12 @@ class Scaled(Bank[tuple[Scales, Any]]):
         require(learned.facts["version"] == self.version, f"version must be {self.version}")
         scales = like(no_scales(shape.n_features), learned.arrays)
         self.check_state((scales, self.bank.state))
-        self._scales = scales
+        self._scales, self._centred = scales, None
+
+    def _standardised(self, rows: Rows, w: Array) -> Rows:
+        # Several threads may do so at once when nothing is learned; each finds the same.
+        out, self._centred = started(self.who, self._scales).standardised(rows, w, self._centred)
+        return out
 
 
 def scaled(bank: Bank[Any]) -> Bank[Any]:

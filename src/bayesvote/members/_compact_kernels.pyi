@@ -1,0 +1,11 @@
+from numpy.typing import NDArray
+
+from bayesvote._checks import Array
+from bayesvote._input import Rows
+from bayesvote.members.compact import SeenColumns
+
+import numpy as np
+
+def renumber(
+    rows: Rows, weight: Array, state: SeenColumns, limit: int, first: int
+) -> tuple[Array, NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], int, int]: ...

@@ -1,0 +1,95 @@
+"""Kernel that numbers the features of sparse rows in the order in which they are first other than 0."""
+
+cimport numpy as cnp
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport qsort
+
+from bayesvote._arrays cimport contiguous, dim, doubles, own_doubles, own_ints, own_longs
+from bayesvote._input cimport RowView, columns_of, view_rows
+
+import numpy as np
+
+cnp.import_array()
+
+
+cdef struct Entry:
+    int32_t column
+    int32_t feature
+    double value
+
+
+cdef int by_column(const void *a, const void *b) noexcept nogil:
+    return (<const Entry *> a).column - (<const Entry *> b).column
+
+
+def renumber(rows, weight, state, Py_ssize_t limit, Py_ssize_t first):
+    """Take rows from the first on until the columns must become more, or to the end.
+
+    Rows of a weight above 0 give columns to new features. The new ones of other rows get the columns that they would
+    get then, for that row only. What does not fit is left out. Return the values, columns and features of the rows,
+    their starts, the row after the last that was taken, and how many columns are wanted after it.
+    """
+    weight = contiguous(weight)
+    cdef RowView view
+    view_rows(rows, &view)
+    cdef const double *weight_ = doubles(weight) if dim(weight, 0) > 0 else NULL
+    cdef int32_t *column_of = own_ints(state.column_of)
+    cdef int64_t *used = own_longs(state.used)
+    cdef Py_ssize_t capacity = state.capacity[0]
+    cdef Py_ssize_t most = view.starts[view.n] - view.starts[first]
+    values = np.empty(most)
+    columns = np.empty(most, dtype=np.int32)
+    features = np.empty(most, dtype=np.int32)
+    starts = np.zeros(view.n - first + 1, dtype=np.int64)
+    entries = np.empty(max(most, 1), dtype=[("column", np.int32), ("feature", np.int32), ("value", np.float64)])
+    cdef double *values_ = own_doubles(values)
+    cdef int32_t *columns_ = own_ints(columns)
+    cdef int32_t *features_ = own_ints(features)
+    cdef int64_t *starts_ = own_longs(starts)
+    cdef Entry *entry = <Entry *> cnp.PyArray_DATA(entries)
+    cdef const int32_t *given
+    cdef const double *x
+    cdef Py_ssize_t size = 0
+    cdef Py_ssize_t wanted = capacity
+    cdef Py_ssize_t t = first
+    cdef Py_ssize_t p, k, n, left_out
+    cdef int64_t next_column
+    cdef int32_t j
+    cdef bint learn
+    with nogil:
+        while t < view.n and wanted == capacity:
+            learn = weight_ != NULL and weight_[t] > 0.0
+            given = columns_of(&view, t)
+            x = view.values + view.starts[t]
+            next_column = used[0]
+            n = left_out = 0
+            for p in range(view.starts[t + 1] - view.starts[t]):
+                if x[p] == 0.0:
+                    continue
+                j = given[p]
+                if column_of[j] >= 0:
+                    entry[n].column = column_of[j]
+                elif next_column < capacity:
+                    entry[n].column = <int32_t> next_column
+                    if learn:
+                        column_of[j] = <int32_t> next_column
+                    next_column += 1
+                else:
+                    left_out += 1
+                    continue
+                entry[n].feature = j
+                entry[n].value = x[p]
+                n += 1
+            qsort(entry, n, sizeof(Entry), &by_column)
+            for k in range(n):
+                values_[size + k] = entry[k].value
+                columns_[size + k] = entry[k].column
+                features_[size + k] = entry[k].feature
+            size += n
+            t += 1
+            starts_[t - first] = size
+            if learn:
+                used[0] = next_column
+                while wanted < limit and 2 * (next_column + left_out) > wanted:
+                    wanted = min(2 * wanted, limit)
+    return values[:size], columns[:size], features[:size], starts[:t - first + 1], t, wanted
