@@ -22,11 +22,14 @@ class Scales(NamedTuple):
     mean: Array  # (d,): of these numbers
     squares: Array  # (d,): the sum of their squared deviations from it
 
-    def standardised(self, rows: Rows, w: Array, centred: Centred | None = None) -> tuple[Rows, Centred | None]:
-        """Rows by what was known before each and by itself; those of a weight above 0 are learned.
+    def standardised(self, rows: Rows, w: Array) -> Rows:
+        """Rows by what was known before each and by itself; those of a weight above 0 are learned."""
+        return self.standardised_knowing(rows, w, None)[0]
 
-        ``centred`` is what the call before returned: features that sparse rows may be centred by. Without it they are
-        searched for, which takes time in proportion to the width.
+    def standardised_knowing(self, rows: Rows, w: Array, centred: Centred | None) -> tuple[Rows, Centred | None]:
+        """Return standardised rows, and the features that sparse rows may be centred by, for the next call.
+
+        Without these, all features are searched for them.
         """
         from bayesvote._scale_kernels import centred_features, standardise, standardise_sparse
 

@@ -1,10 +1,9 @@
+import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array
 from bayesvote._input import Rows
 from bayesvote.members.compact import SeenColumns
-
-import numpy as np
 
 def renumber(
     rows: Rows, weight: Array, state: SeenColumns, limit: int, first: int

@@ -128,7 +128,7 @@ class Committees(Bank[Any]):
         rest = (coefficients * (own - ratio * means)).reshape(rows.n, -1).sum(axis=1)
         return told._replace(start=told.start + rest)
 
-    def kept_rows(self) -> Array | None:
+    def kept_rows(self) -> Any:
         """Rows that the members keep."""
         return self.bank.kept_rows()
 

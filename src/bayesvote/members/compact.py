@@ -129,7 +129,7 @@ class Compact(Bank[tuple[SeenColumns, Any]]):
 
         seen = started(self.who, self._seen)
         weights = w if self.learns else _NO_WEIGHTS
-        found, top = [], 0
+        found, top = list[Array](), 0
         while top < rows.n or not found:
             values, columns, _, starts, end, wanted = renumber(rows, weights, seen, self._limit, top)
             n, capacity = end - top, int(seen.capacity[0])

@@ -89,7 +89,7 @@ class Frozen(Bank[Any]):
         """Share out scores over the features as the bank does."""
         return self.bank.attributions(rows, coefficients, shares)
 
-    def kept_rows(self) -> Array | None:
+    def kept_rows(self) -> Any:
         """Rows that the bank keeps."""
         return self.bank.kept_rows()
 

@@ -134,9 +134,7 @@ class LinearMembers(Bank[S]):
             for a in range(lo, hi, block):
                 run_some(*given, a, min(a + block, hi), out)
 
-        if len(values) * n_scores < _WORTH_SHARING:
-            run(*given, 0, n, out)
-        elif len(y) and not dense and len(values) < rows.width:  # to copy all weights would take longer
+        if len(values) * n_scores < _WORTH_SHARING or (len(y) and not dense and len(values) < rows.width):
             run(*given, 0, n, out)
         elif len(y):
             parallel_for(learn, n_scores, per)

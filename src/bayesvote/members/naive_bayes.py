@@ -185,7 +185,8 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         all_finite(state, but=("values_seen",))
         require(agree(state.features, state.mask, 1), "features and mask must agree")
         if sparse_bayes.is_wide(len(state.mask)):
-            return sparse_bayes.check(state)
+            sparse_bayes.check(state)
+            return
         require(not np.any(state.present), f"present must be 0 for at most {sparse_bayes.WIDE} features")
         present, mean, squares, other_value = state.statistics
         require(within(mean, -_MOST, _MOST), f"means in statistics must be at most {_MOST:g} in size")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -44,14 +44,12 @@ class Scaled(Bank[tuple[Scales, Any]]):
 
     bank: Bank[Any]
 
-    # Features that sparse rows may be centred by: follows from the scales, and is None where it is not known.
-    _centred: ClassVar[Centred | None] = None
-
     def __post_init__(self) -> None:
         """Check the bank."""
         check_bank("Scaled", self.bank)
         self.share(self.bank.guard)
         self._scales: Scales | None = None
+        self._centred: Centred | None = None  # features that sparse rows may be centred by, if they are known
 
     @property
     def n_members(self) -> int:
@@ -159,7 +157,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
 
     def _standardised(self, rows: Rows, w: Array) -> Rows:
         # Several threads may do so at once when nothing is learned; each finds the same.
-        out, self._centred = started(self.who, self._scales).standardised(rows, w, self._centred)
+        out, self._centred = started(self.who, self._scales).standardised_knowing(rows, w, self._centred)
         return out
 
 
