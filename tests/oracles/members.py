@@ -160,3 +160,76 @@ class NaiveBayes:
             v_k = (math.fsum(w * (v - own) ** 2 for v, w in mine) + self.rows * var) / (n_k + self.rows)
             out.append(-0.5 * math.log(v_k) - (x - m_k) ** 2 / (2 * v_k))
         return out
+
+
+class SparseNaiveBayes:
+    """One naive Bayes over many features, of which most are 0; keeps the rows and counts them again for every score."""
+
+    def __init__(self, features: Sequence[int], n_classes: int, kinds: Sequence[str], rows: float) -> None:
+        self.features = list(features)
+        self.n_classes = n_classes
+        self.kinds = list(kinds)
+        self.rows = rows
+        self.seen: list[tuple[Row, int, float]] = []
+        self.occurred = [0.0] * n_classes  # sum over the features; a missing value counts by the share that is not 0
+
+    def score(self, row: Row) -> list[float]:
+        """Log-odds of class 1, or the classes' log-likelihoods around their mean."""
+        if any(math.isnan(row[j]) for j in self.features):
+            return [math.nan] * (1 if self.n_classes == 2 else self.n_classes)
+        total = [math.fsum(w for _, c, w in self.seen if c == k) for k in range(self.n_classes)]
+        likely = [math.log(1 + n) for n in total]
+        if self.seen:
+            rate = math.fsum(self.occurred) / math.fsum(total)
+            for k in range(self.n_classes):
+                likely[k] -= (self.occurred[k] + self.rows * rate) / (total[k] + self.rows)
+        for j in self.features:
+            x = self._value(j, row[j])
+            if x != 0:
+                for k, value in enumerate(self._evidence(j, x)):
+                    likely[k] += value
+        if self.n_classes == 2:
+            return [likely[1] - likely[0]]
+        mean = math.fsum(likely) / self.n_classes
+        return [value - mean for value in likely]
+
+    def learn(self, row: Row, label: int, weight: float) -> None:
+        if weight == 0:
+            return
+        for j in self.features:
+            if math.isnan(row[j]):
+                known = self._known(j)
+                rows = math.fsum(w for _, _, w in known)
+                self.occurred[label] += weight * (math.fsum(w for v, _, w in known if v != 0) / rows if rows else 0.0)
+            elif self._value(j, row[j]) != 0:
+                self.occurred[label] += weight
+        self.seen.append((row, label, weight))
+
+    def _value(self, j: int, x: float) -> float:
+        return float(x > 0) if self.kinds[j] == "bernoulli" and not math.isnan(x) else x
+
+    def _known(self, j: int) -> list[tuple[float, int, float]]:
+        return [(self._value(j, row[j]), c, w) for row, c, w in self.seen if not math.isnan(row[j])]
+
+    def _evidence(self, j: int, x: float) -> list[float]:
+        known = self._known(j)
+        rows = [math.fsum(w for _, c, w in known if c == k) for k in range(self.n_classes)]
+        others = [(v, c, w) for v, c, w in known if v != 0]
+        count = [math.fsum(w for _, c, w in others if c == k) for k in range(self.n_classes)]
+        if not others:
+            return [0.0] * self.n_classes
+        more = 0.1 * math.fsum(rows) / math.fsum(count)
+        found = [math.log((count[k] + 0.1) / (rows[k] + more)) for k in range(self.n_classes)]
+        often = 4 * math.fsum(count) >= math.fsum(rows) or self.kinds[j] == "gaussian"
+        if self.kinds[j] == "bernoulli" or not often or len({v for v, _, _ in others}) == 1:
+            return found
+        mean = math.fsum(w * v for v, _, w in others) / math.fsum(count)
+        spread = math.fsum(w * (v - mean) ** 2 for v, _, w in others) / math.fsum(count)
+        for k in range(self.n_classes):
+            mine = [(v, w) for v, c, w in others if c == k]
+            own = math.fsum(w * v for v, w in mine) / count[k] if mine else 0.0
+            squares = math.fsum(w * (v - own) ** 2 for v, w in mine)
+            mu = (count[k] * own + self.rows * mean) / (count[k] + self.rows)
+            var = (squares + self.rows * spread) / (count[k] + self.rows)
+            found[k] -= 0.5 * (math.log(var) + (x - mu) ** 2 / var)
+        return found

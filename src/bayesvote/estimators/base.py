@@ -282,8 +282,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     @property
     def _width(self) -> int:
-        """How many features the model gets."""
-        return self.columns_.width if hasattr(self, "columns_") else self.n_features_in_
+        """Number of features that the model gets, or 0 before it is known."""
+        return self.columns_.width if hasattr(self, "columns_") else getattr(self, "n_features_in_", 0)
 
     def _rows(self, X: Any) -> Rows:
         """Rows that the fitted model takes."""

@@ -105,20 +105,12 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
                 f"{self.who}: kinds must have one entry for each of {n_features} features, got {len(kinds)}."
             )
         mask = random_subsets(n_features, self.n_members, self.max_features, rng)
-        bernoulli = kinds == "bernoulli"
         return NaiveBayesState(
             features=np.nonzero(mask)[1].reshape(self.n_members, -1).astype(np.uint32),
             mask=mask.T.astype(np.float64, order="C"),
             total=np.zeros(n_classes),
             statistics=np.zeros((4, n_classes, n_features)),
-            values_seen=np.array(
-                [
-                    np.where(bernoulli, 0.0, np.nan),
-                    np.where(bernoulli, 1.0, np.nan),
-                    np.select([bernoulli, kinds == "gaussian"], [2.0, 3.0], 0.0),
-                    bernoulli,
-                ]
-            ),
+            values_seen=_declared(kinds),
             present=np.zeros((n_classes, self.n_members)),
         )
 
@@ -155,8 +147,9 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         old = started(self.who, self.state)
         d = len(old.mask)
         features, more = with_more(old.features, d, n_features, rng)
-        statistics, values_seen = padded(old.statistics, 2, n_features), padded(old.values_seen, 1, n_features)
-        values_seen[:2, d:] = np.nan
+        kind = self.kinds if isinstance(self.kinds, str) else "auto"
+        new = _declared(np.full(n_features - d, kind))
+        statistics, values_seen = padded(old.statistics, 2, n_features), np.hstack([old.values_seen, new])
         wide = old._replace(
             features=features,
             mask=np.ascontiguousarray(np.concatenate([old.mask, more.T])),
@@ -166,7 +159,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         if sparse_bayes.is_wide(d):
             return wide
         statistics[0, :, d:] = old.total[:, np.newaxis]
-        if old.total.any():  # rows were seen, so the value 0 was
+        if old.total.any() and kind == "auto":  # rows were seen, so the value 0 was
             values_seen[[0, 2], d:] = [[0.0], [1.0]]
         return self._converted(wide) if sparse_bayes.is_wide(n_features) else wide
 
@@ -269,3 +262,10 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
             BLOCK,
             worth=worth,
         )
+
+
+def _declared(kinds: NDArray[np.str_]) -> Array:
+    """What is known of the values of features of these kinds before any row."""
+    bernoulli, gaussian = kinds == "bernoulli", kinds == "gaussian"
+    first, second = np.where(bernoulli, 0.0, np.nan), np.where(bernoulli, 1.0, np.nan)
+    return np.array([first, second, np.select([bernoulli, gaussian], [2.0, 3.0], 0.0), bernoulli])

@@ -50,10 +50,11 @@ def random_subsets(
     else:
         fraction(who, "max_features", max_features)
         size = max(1, round(max_features * n_features))
-    # The first `size` places of a random order of the features, for every member.
-    order = np.random.default_rng(rng).random((n_members, n_features)).argsort(axis=1)
+    # The first `size` places of a random order of the features, for every member; one by one, as rows may be wide.
     mask = np.zeros((n_members, n_features), dtype=np.bool_)
-    np.put_along_axis(mask, order[:, :size], True, axis=1)
+    generator = np.random.default_rng(rng)
+    for of_member in mask:
+        of_member[generator.random(n_features).argsort()[:size]] = True
     return mask
 
 

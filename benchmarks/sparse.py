@@ -1,0 +1,130 @@
+"""Wide sparse rows: CPU time per row and error for every named mixture, next to scikit-learn's SGDClassifier.
+
+``python benchmarks/sparse.py [--widths 65536 1000000] [--rows 3000] [--held 20] [--members adaptive fast]``
+
+The rows of the first table are made up: their columns follow a Zipf distribution, as words do. Those of the second one
+are text messages (spam or not), hashed into 65,536 columns; ``sms-spam.tsv.xz`` must be in the folder that
+BAYESVOTE_DATA names. There, every row is predicted before it is learned.
+"""
+
+import argparse
+import lzma
+import os
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesvote import BayesianEnsembleClassifier
+from bayesvote._checks import Labels
+
+SGD = "SGDClassifier"
+MEMBERS = ("adaptive", "fast", "mixed")
+FILE = "sms-spam.tsv.xz"
+
+
+def text(n: int, width: int, held: int) -> tuple[Any, Labels]:
+    """Rows with ones in so many columns, of which few are frequent. The label is a noisy linear function of them."""
+    rng = np.random.default_rng(0)
+    columns = rng.permutation(width)[(rng.zipf(1.3, size=(n, held)) - 1) % width].astype(np.int32)
+    starts = np.arange(0, n * held + 1, held, dtype=np.int32)
+    X = import_module("scipy.sparse").csr_array((np.ones(n * held), columns.ravel(), starts), (n, width))
+    X.sum_duplicates()
+    return X, np.asarray(X @ rng.normal(size=width) + 0.5 * rng.normal(size=n) > 0, dtype=np.intp)
+
+
+def messages(folder: Path) -> tuple[Any, Labels]:
+    """Text messages as scikit-learn hashes them by default, in 65,536 columns."""
+    with lzma.open(folder / FILE, "rt", encoding="utf-8") as file:
+        kinds, texts = zip(*(line.rstrip("\n").split("\t", 1) for line in file), strict=True)
+    hashed = import_module("sklearn.feature_extraction.text").HashingVectorizer(n_features=2**16)
+    return hashed.transform(texts), np.array([kind == "spam" for kind in kinds], dtype=np.intp)
+
+
+def classifier(name: str) -> Any:
+    if name == SGD:
+        return import_module("sklearn.linear_model").SGDClassifier(loss="log_loss", random_state=0)
+    return BayesianEnsembleClassifier(members=name, random_state=0)
+
+
+def per_row(act: Callable[[], object], n: int) -> float:
+    """Microseconds of CPU time per row, over all threads."""
+    start = time.process_time()
+    act()
+    return (time.process_time() - start) / n * 1e6
+
+
+def megabytes(model: Any) -> float:
+    if not isinstance(model, BayesianEnsembleClassifier):
+        return float(model.coef_.nbytes / 1e6)
+    return _bytes(model.model_.bank.state) / 1e6
+
+
+def _bytes(state: Any) -> int:
+    return sum(map(_bytes, state)) if isinstance(state, tuple) else int(state.nbytes)
+
+
+def speed(widths: list[int], n: int, held: int, names: list[str]) -> None:
+    print("| columns | members | learn, us a row | one row at a time | predict | one row at a time | state, MB |")
+    print("|---|---|---|---|---|---|---|")
+    for width in widths:
+        X, y = text(n, width, held)
+        ones = [X[t : t + 1] for t in range(min(n, 300))]
+        for name in names:
+            model = classifier(name)
+            model.partial_fit(X[:1], y[:1], classes=[0, 1])
+            cells = [
+                per_row(lambda model=model: model.partial_fit(X, y), n),
+                per_row(
+                    lambda model=model: [model.partial_fit(r, y[t : t + 1]) for t, r in enumerate(ones)], len(ones)
+                ),
+                per_row(lambda model=model: model.predict(X), n),
+                per_row(lambda model=model: [model.predict(row) for row in ones], len(ones)),
+            ]
+            times = " | ".join(f"{cell:,.0f}" for cell in cells)
+            print(f"| {width:,} | {name} | {times} | {megabytes(model):.1f} |", flush=True)
+
+
+def mistakes(name: str, X: Any, y: Labels) -> int:
+    model = classifier(name)
+    if name != SGD:
+        first = model.predict_proba_then_learn(X[:1], y[:1], classes=[0, 1])
+        p = np.concatenate([first, model.predict_proba_then_learn(X[1:], y[1:])])
+        return int(np.count_nonzero(p.argmax(axis=1) != y))
+    model.partial_fit(X[:1], y[:1], classes=[0, 1])
+    wrong = int(y[0])
+    for t in range(1, len(y)):
+        wrong += int(model.predict(X[t : t + 1])[0] != y[t])
+        model.partial_fit(X[t : t + 1], y[t : t + 1])
+    return wrong
+
+
+def errors(X: Any, y: Labels, names: list[str]) -> None:
+    print(f"\n| {len(y):,} messages, {X.nnz / len(y):.1f} columns each | error | us of CPU time a row |\n|---|---|---|")
+    for name in names:
+        found: list[int] = []
+        cost = per_row(lambda name=name, found=found: found.append(mistakes(name, X, y)), len(y))
+        print(f"| {name} | {found[0] / len(y):.4f} | {cost:,.0f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--widths", nargs="+", type=int, default=[2**16, 1_000_000], metavar="COLUMNS")
+    parser.add_argument("--rows", type=int, default=3_000, help="number of made-up rows")
+    parser.add_argument("--held", type=int, default=20, help="values in each of them")
+    parser.add_argument("--members", nargs="+", default=list(MEMBERS), metavar="NAME")
+    asked = parser.parse_args()
+    names = [*asked.members, SGD]
+    speed(asked.widths, asked.rows, asked.held, names)
+    folder = Path(os.environ.get("BAYESVOTE_DATA", "."))
+    if (folder / FILE).exists():
+        errors(*messages(folder), names)
+    else:
+        print(f"\n{FILE} is not in BAYESVOTE_DATA, {folder}: no errors on text messages.")
+
+
+if __name__ == "__main__":
+    main()
