@@ -154,9 +154,10 @@ def test_states_of_version_2_are_converted(monkeypatch: pytest.MonkeyPatch) -> N
     assert old.state is not None
     arrays = old.state._asdict()
     del arrays["present"]
-    state = NaiveBayesBank(2, max_features=None).refilled(taught(D, X[:0], y[:0], w[:0]).state, 2, arrays)
-    bank = taught(D, X, y, w)
+    blank, bank = taught(D, X[:0], y[:0], w[:0]).state, taught(D, X, y, w)
+    assert blank is not None
     assert bank.state is not None
+    state = bank.refilled(blank, 2, arrays)
     np.testing.assert_allclose(state.statistics, bank.state.statistics, rtol=1e-9, atol=1e-12)
 
 
