@@ -1,13 +1,13 @@
 """Kernel that numbers the features of sparse rows in the order in which they are first other than 0."""
 
+import numpy as np
+
 cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport qsort
 
 from bayesvote._arrays cimport contiguous, dim, doubles, own_doubles, own_ints, own_longs
 from bayesvote._input cimport RowView, columns_of, view_rows
-
-import numpy as np
 
 cnp.import_array()
 
@@ -36,12 +36,21 @@ def renumber(rows, weight, state, Py_ssize_t limit, Py_ssize_t first):
     cdef int32_t *column_of = own_ints(state.column_of)
     cdef int64_t *used = own_longs(state.used)
     cdef Py_ssize_t capacity = state.capacity[0]
-    cdef Py_ssize_t most = view.starts[view.n] - view.starts[first]
+    cdef Py_ssize_t most = 0
+    cdef Py_ssize_t longest = 0
+    cdef Py_ssize_t t, p, k, n, left_out
+    with nogil:
+        for t in range(first, view.n):
+            n = 0
+            for p in range(view.starts[t], view.starts[t + 1]):
+                n += view.values[p] != 0.0
+            longest = max(longest, n)
+            most += n
     values = np.empty(most)
     columns = np.empty(most, dtype=np.int32)
     features = np.empty(most, dtype=np.int32)
     starts = np.zeros(view.n - first + 1, dtype=np.int64)
-    entries = np.empty(max(most, 1), dtype=[("column", np.int32), ("feature", np.int32), ("value", np.float64)])
+    entries = np.empty(longest + 1, dtype=[("column", np.int32), ("feature", np.int32), ("value", np.float64)])
     cdef double *values_ = own_doubles(values)
     cdef int32_t *columns_ = own_ints(columns)
     cdef int32_t *features_ = own_ints(features)
@@ -51,11 +60,10 @@ def renumber(rows, weight, state, Py_ssize_t limit, Py_ssize_t first):
     cdef const double *x
     cdef Py_ssize_t size = 0
     cdef Py_ssize_t wanted = capacity
-    cdef Py_ssize_t t = first
-    cdef Py_ssize_t p, k, n, left_out
     cdef int64_t next_column
     cdef int32_t j
-    cdef bint learn
+    cdef bint learn, ascending
+    t = first
     with nogil:
         while t < view.n and wanted == capacity:
             learn = weight_ != NULL and weight_[t] > 0.0
@@ -63,6 +71,7 @@ def renumber(rows, weight, state, Py_ssize_t limit, Py_ssize_t first):
             x = view.values + view.starts[t]
             next_column = used[0]
             n = left_out = 0
+            ascending = True
             for p in range(view.starts[t + 1] - view.starts[t]):
                 if x[p] == 0.0:
                     continue
@@ -79,8 +88,10 @@ def renumber(rows, weight, state, Py_ssize_t limit, Py_ssize_t first):
                     continue
                 entry[n].feature = j
                 entry[n].value = x[p]
+                ascending = ascending and (n == 0 or entry[n - 1].column < entry[n].column)
                 n += 1
-            qsort(entry, n, sizeof(Entry), &by_column)
+            if not ascending:
+                qsort(entry, n, sizeof(Entry), &by_column)
             for k in range(n):
                 values_[size + k] = entry[k].value
                 columns_[size + k] = entry[k].column

@@ -7,13 +7,19 @@ what a row holds. Zeros are skipped, so that dense and sparse rows give the same
 cimport numpy as cnp
 from libc.math cimport fabs, log
 from libc.stdint cimport int32_t
-from libc.string cimport memset
+from libc.string cimport memcpy
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote._arrays cimport aligned, contiguous, dim, doubles, labels, own_doubles, room
 from bayesvote._input cimport RowView, columns_of, view_rows
 from bayesvote.members._perceptron_kernels cimport abstain
 
+cdef extern from "_logs.h" nogil:
+    void log_all(double *x, Py_ssize_t n)
+
 cnp.import_array()
+
+cdef enum:
+    LANES = 16  # values are worked on in so many at a time, as a rest would be slow
 
 cdef extern from *:
     """
@@ -90,58 +96,196 @@ cdef inline void start_row(const Bayes *bank, Py_ssize_t k, double *out) noexcep
         out[i] += (bank.present[i] + rate) / (bank.total[0] + bank.rows)
 
 
-cdef inline void gaussian_evidence(const Bayes *bank, Py_ssize_t j, double x, double *out) noexcept nogil:
-    """Add the log-likelihood ratios of a value among those that are not 0."""
-    cdef double n = bank.count[j]
-    cdef double middle = bank.mean[j]
-    cdef double spread = bank.scatter[j]
-    cdef double rows = bank.rows
-    cdef double count, apart, mu, var, var_0, near, far
-    cdef Py_ssize_t k, at
-    for k in range(1, bank.n_classes):
-        at = k * bank.d + j
-        count = bank.count[at]
-        if count > 0.0:
-            apart = bank.mean[at] - middle
-            spread += bank.scatter[at] + n * count / (n + count) * (apart * apart)
-            middle += count / (n + count) * apart
-            n += count
-    if not spread > LEAST:
-        return
-    mu = (bank.count[j] * bank.mean[j] + rows * middle) / (bank.count[j] + rows)
-    var_0 = (bank.scatter[j] + rows * (spread / n)) / (bank.count[j] + rows)
-    near = min((x - mu) * (x - mu) / var_0, FARTHEST)
-    for k in range(1, bank.n_classes):
-        at = k * bank.d + j
-        count = bank.count[at]
-        mu = (count * bank.mean[at] + rows * middle) / (count + rows)
-        var = (bank.scatter[at] + rows * (spread / n)) / (count + rows)
-        far = min((x - mu) * (x - mu) / var, FARTHEST)
-        out[k - 1] += 0.5 * (log(var_0 / var) + (near - far))
+# The values of a row that are not 0, side by side, with what is known of their features.
+cdef struct Held:
+    Py_ssize_t n
+    Py_ssize_t width  # n up to whole lanes
+    Py_ssize_t *places
+    Py_ssize_t *features
+    double *x
+    double *kind
+    double *declared
+    double *occurred
+    double *all_rows
+    double *less
+    double *middle
+    double *spread
+    double *mu
+    double *var
+    double *quotient
+    double *rest
+    double *count  # of each class, as those below
+    double *mean
+    double *scatter
+    double *rows
+    double *out  # of each class but the first
 
 
-cdef inline void evidence(const Bayes *bank, Py_ssize_t j, double x, double *out) noexcept nogil:
-    """Log-likelihood ratios of each class to class 0 of a value other than 0."""
-    cdef double occurred = 0.0
-    cdef double all_rows = 0.0
-    cdef double less, rows_0, rows_k
-    cdef Py_ssize_t k
-    memset(out, 0, (bank.n_classes - 1) * sizeof(double))
+cdef Py_ssize_t needed(Py_ssize_t n, Py_ssize_t n_classes) noexcept nogil:
+    """Numbers that `hold` needs for n values."""
+    return (n + LANES) * (14 + 5 * n_classes) + 8
+
+
+cdef void hold(const Bayes *bank, const double *values, const int32_t *columns, Py_ssize_t n, double *space, Held *held) noexcept nogil:
+    """Collect the values of a row that are not 0."""
+    cdef Py_ssize_t width = (n + LANES - 1) // LANES * LANES
+    cdef Py_ssize_t p, k, j
+    cdef double x
+    held.places = <Py_ssize_t *> space
+    held.features = <Py_ssize_t *> (space + width)
+    held.x = space + 2 * width
+    held.n = 0
+    for p in range(n):
+        x = value_of(bank, columns[p], values[p])
+        held.x[held.n] = x
+        held.places[held.n] = p
+        held.features[held.n] = columns[p]
+        held.n += x != 0.0
+    held.width = (held.n + LANES - 1) // LANES * LANES
+    held.kind = held.x + width
+    held.declared = held.kind + width
+    held.occurred = held.declared + width
+    held.all_rows = held.occurred + width
+    held.less = held.all_rows + width
+    held.middle = held.less + width
+    held.spread = held.middle + width
+    held.mu = held.spread + width
+    held.var = held.mu + width
+    held.quotient = held.var + width
+    held.rest = held.quotient + width
+    held.count = held.rest + width
+    held.mean = held.count + bank.n_classes * held.width
+    held.scatter = held.mean + bank.n_classes * held.width
+    held.rows = held.scatter + bank.n_classes * held.width
+    held.out = held.rows + bank.n_classes * held.width
+    for p in range(held.n, held.width):
+        held.x[p] = held.kind[p] = held.declared[p] = 0.0
+    for p in range(held.n):
+        held.kind[p] = bank.kind[held.features[p]]
+        held.declared[p] = bank.declared[held.features[p]]
     for k in range(bank.n_classes):
-        occurred += bank.count[k * bank.d + j]
-        all_rows += max(bank.total[k] - bank.missing[k * bank.d + j], 0.0)
-    if x != x or not occurred > RARE * all_rows or all_rows <= 0.0:
-        return
-    less = OCCURRENCES * (all_rows / occurred)  # as many rows as hold so many occurrences
-    rows_0 = max(bank.total[0] - bank.missing[j], 0.0) + less
+        for p in range(held.n):
+            j = k * bank.d + held.features[p]
+            held.count[k * held.width + p] = bank.count[j]
+            held.mean[k * held.width + p] = bank.mean[j]
+            held.scatter[k * held.width + p] = bank.scatter[j]
+            held.rows[k * held.width + p] = max(bank.total[k] - bank.missing[j], 0.0)
+        for p in range(held.n, held.width):
+            held.count[k * held.width + p] = held.rows[k * held.width + p] = 1.0
+            held.mean[k * held.width + p] = held.scatter[k * held.width + p] = 0.0
+
+
+cdef inline void pool(const Held *held, Py_ssize_t n_classes) noexcept nogil:
+    """Take all classes together: rows, and values other than 0 with their mean and squares (Chan et al. 1979)."""
+    cdef Py_ssize_t width = held.width
+    cdef double *n = held.occurred
+    cdef double *all_rows = held.all_rows
+    cdef double *middle = held.middle
+    cdef double *spread = held.spread
+    cdef const double *count
+    cdef const double *mean
+    cdef const double *scatter
+    cdef const double *rows
+    cdef double share, apart
+    cdef Py_ssize_t k, p
+    memcpy(n, held.count, width * sizeof(double))
+    memcpy(all_rows, held.rows, width * sizeof(double))
+    memcpy(middle, held.mean, width * sizeof(double))
+    memcpy(spread, held.scatter, width * sizeof(double))
+    for k in range(1, n_classes):
+        count = held.count + k * width
+        mean = held.mean + k * width
+        scatter = held.scatter + k * width
+        rows = held.rows + k * width
+        for p in range(width):
+            share = count[p] / (n[p] + count[p]) if count[p] > 0.0 else 0.0
+            apart = mean[p] - middle[p]
+            spread[p] += scatter[p] + n[p] * share * (apart * apart)
+            middle[p] += share * apart
+            n[p] += count[p]
+            all_rows[p] += rows[p]
+
+
+cdef inline void gaussian(const Bayes *bank, const Held *held, Py_ssize_t k) noexcept nogil:
+    """Mean and variance of the values of class k, to which those of all classes are added."""
+    cdef const double *n = held.occurred
+    cdef const double *middle = held.middle
+    cdef const double *spread = held.spread
+    cdef const double *count = held.count + k * held.width
+    cdef const double *mean = held.mean + k * held.width
+    cdef const double *scatter = held.scatter + k * held.width
+    cdef double *mu = held.mu
+    cdef double *var = held.var
+    cdef double rows = bank.rows
+    cdef Py_ssize_t p
+    for p in range(held.width):
+        mu[p] = (count[p] * mean[p] + rows * middle[p]) / (count[p] + rows)
+    for p in range(held.width):
+        var[p] = (scatter[p] + rows * (spread[p] / n[p])) / (count[p] + rows)
+
+
+cdef void evidence(const Bayes *bank, const Held *held) noexcept nogil:
+    """Log-likelihood ratios of each class to class 0 of the values.
+
+    The values of a feature that is 0 in most rows are few, and mislead until they are many: only that they are not 0
+    counts then.
+    """
+    cdef Py_ssize_t width = held.width
+    cdef const double *x = held.x
+    cdef const double *n = held.occurred
+    cdef const double *all_rows = held.all_rows
+    cdef const double *count_0 = held.count
+    cdef const double *rows_0 = held.rows
+    cdef const double *mu = held.mu
+    cdef const double *var = held.var
+    cdef const double *count
+    cdef const double *rows
+    cdef double *less = held.less
+    cdef double *quotient = held.quotient
+    cdef double *rest = held.rest
+    cdef double *near_0 = held.spread
+    cdef double *var_0 = held.middle
+    cdef double *out
+    cdef double odds, far, ratio
+    cdef Py_ssize_t k, p
+    cdef bint counts
+    pool(held, bank.n_classes)
+    for p in range(width):  # as many rows as hold so many occurrences
+        less[p] = OCCURRENCES * (all_rows[p] / n[p])
+    # Kinds become 1 where the value counts, too.
+    for p in range(width):
+        counts = (4.0 * n[p] >= all_rows[p]) | (held.kind[p] == GAUSSIAN)
+        held.kind[p] = 1.0 if counts & (held.declared[p] == 0.0) & (held.spread[p] > LEAST) else 0.0
+    # ... and what was declared becomes 1 where there is anything to tell.
+    for p in range(width):
+        counts = (x[p] == x[p]) & (n[p] > RARE * all_rows[p]) & (all_rows[p] > 0.0)
+        held.declared[p] = 1.0 if counts else 0.0
     for k in range(1, bank.n_classes):
-        rows_k = max(bank.total[k] - bank.missing[k * bank.d + j], 0.0) + less
-        out[k - 1] = log(
-            (bank.count[k * bank.d + j] + OCCURRENCES) / (bank.count[j] + OCCURRENCES) * (rows_0 / rows_k)
-        )
-    # The values of a feature that is 0 in most rows are few, and mislead until they are many.
-    if (4.0 * occurred >= all_rows or bank.kind[j] == GAUSSIAN) and not bank.declared[j] > 0.0:
-        gaussian_evidence(bank, j, x, out)
+        gaussian(bank, held, k)
+        memcpy(held.mean + k * width, var, width * sizeof(double))
+        memcpy(held.scatter + k * width, mu, width * sizeof(double))
+    gaussian(bank, held, 0)
+    for p in range(width):
+        var_0[p] = var[p]
+        near_0[p] = (x[p] - mu[p]) * (x[p] - mu[p]) / var[p]
+        near_0[p] = near_0[p] if near_0[p] < FARTHEST else FARTHEST
+    for k in range(1, bank.n_classes):
+        count = held.count + k * width
+        rows = held.rows + k * width
+        mu = held.scatter + k * width
+        var = held.mean + k * width
+        out = held.out + (k - 1) * width
+        for p in range(width):
+            odds = (count[p] + OCCURRENCES) * (rows_0[p] + less[p]) / ((count_0[p] + OCCURRENCES) * (rows[p] + less[p]))
+            far = (x[p] - mu[p]) * (x[p] - mu[p]) / var[p]
+            far = far if far < FARTHEST else FARTHEST
+            ratio = var_0[p] / var[p]
+            ratio = ratio if held.kind[p] > 0.0 else 1.0
+            quotient[p] = odds * odds * ratio if held.declared[p] > 0.0 else 1.0
+            rest[p] = near_0[p] - far if held.kind[p] > 0.0 else 0.0
+        log_all(quotient, width)
+        for p in range(width):
+            out[p] = 0.5 * (quotient[p] + rest[p]) if held.declared[p] > 0.0 else 0.0
 
 
 cdef inline void learn_value(const Bayes *bank, Py_ssize_t j, double x, Py_ssize_t c, double w) noexcept nogil:
@@ -200,41 +344,39 @@ def run(rows, y, weight, state, double smoothing, Py_ssize_t first, Py_ssize_t l
     cdef double *told_ = own_doubles(told) if dim(told, 1) > 0 else NULL
     cdef Py_ssize_t n_told = dim(told, 1)
     cdef bint has_nan = rows.has_nan
-    scratch = room(n_ratios)
-    cdef double *found = own_doubles(scratch)
+    cdef Py_ssize_t longest = 0
+    cdef Held held
     cdef const int32_t *columns
     cdef const double *values
     cdef const double *uses
     cdef double *sums
-    cdef double x
-    cdef Py_ssize_t t, p, n, k, i, j
+    cdef double found
+    cdef Py_ssize_t t, p, n, k, i
+    for t in range(first, last):
+        longest = max(longest, <Py_ssize_t> (view.starts[t + 1] - view.starts[t]))
+    scratch = room(needed(longest, bank.n_classes))
+    cdef double *space = aligned(own_doubles(scratch))
     with nogil:
         for t in range(first, last):
             columns = columns_of(&view, t)
             values = view.values + view.starts[t]
             n = view.starts[t + 1] - view.starts[t]
+            hold(&bank, values, columns, n, space, &held)
+            evidence(&bank, &held)
             for k in range(n_ratios):
-                start_row(&bank, k + 1, out_ + (k * view.n + t) * m)
-            for p in range(n):
-                j = columns[p]
-                x = value_of(&bank, j, values[p])
-                if x == 0.0:
-                    continue
-                evidence(&bank, j, x, found)
-                uses = bank.mask + j * m
-                for k in range(n_ratios):
-                    sums = out_ + (k * view.n + t) * m
+                sums = out_ + (k * view.n + t) * m
+                start_row(&bank, k + 1, sums)
+                for p in range(held.n):
+                    found = held.out[k * held.width + p]
+                    uses = bank.mask + held.features[p] * m
                     for i in range(m):
-                        sums[i] += found[k] * uses[i]
+                        sums[i] += found * uses[i]
                     if told_ != NULL:
-                        told_[k * n_told + view.starts[t] + p] = found[k]
-            if has_nan:
-                for k in range(n_ratios):
-                    abstain(values, columns, n, bank.mask, m, m, out_ + (k * view.n + t) * m)
+                        told_[k * n_told + view.starts[t] + held.places[p]] = found
+                if has_nan:
+                    abstain(values, columns, n, bank.mask, m, m, sums)
             if y_ == NULL or weight_[t] == 0.0:
                 continue
-            for p in range(n):
-                x = value_of(&bank, columns[p], values[p])
-                if x != 0.0:
-                    learn_value(&bank, columns[p], x, y_[t], weight_[t])
+            for p in range(held.n):
+                learn_value(&bank, held.features[p], held.x[p], y_[t], weight_[t])
             bank.total[y_[t]] += weight_[t]
