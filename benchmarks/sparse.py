@@ -27,7 +27,7 @@ FILE = "sms-spam.tsv.xz"
 
 
 def text(n: int, width: int, held: int) -> tuple[Any, Labels]:
-    """Rows with ones in so many columns, of which few are frequent. The label is a noisy linear function of them."""
+    """Rows with ones in ``held`` columns, of which few are frequent. The label is a noisy linear function of them."""
     rng = np.random.default_rng(0)
     columns = rng.permutation(width)[(rng.zipf(1.3, size=(n, held)) - 1) % width].astype(np.int32)
     starts = np.arange(0, n * held + 1, held, dtype=np.int32)

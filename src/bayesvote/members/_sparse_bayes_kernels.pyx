@@ -19,7 +19,7 @@ cdef extern from "_logs.h" nogil:
 cnp.import_array()
 
 cdef enum:
-    LANES = 16  # values are worked on in so many at a time, as a rest would be slow
+    LANES = 16  # values worked on at a time; loops over whole lanes have no slow rest
 
 cdef extern from *:
     """
@@ -250,7 +250,7 @@ cdef void evidence(const Bayes *bank, const Held *held) noexcept nogil:
     cdef Py_ssize_t k, p
     cdef bint counts
     pool(held, bank.n_classes)
-    for p in range(width):  # as many rows as hold so many occurrences
+    for p in range(width):  # rows in which the feature occurs OCCURRENCES times
         less[p] = OCCURRENCES * (all_rows[p] / n[p])
     # Kinds become 1 where the value counts, too.
     for p in range(width):

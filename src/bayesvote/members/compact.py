@@ -72,12 +72,12 @@ class Compact(Bank[tuple[SeenColumns, Any]]):
 
     @property
     def n_members(self) -> int:
-        """How many members the bank holds."""
+        """Number of members of the bank."""
         return self.bank.n_members
 
     @property
     def learns(self) -> bool:
-        """Whether the members do; features get columns only then."""
+        """True if the members learn; only then do features get columns."""
         return self.bank.learns
 
     @property
@@ -182,7 +182,7 @@ class Compact(Bank[tuple[SeenColumns, Any]]):
         return seen._replace(column_of=column_of), of_bank
 
     def member_names(self) -> list[str]:
-        """What each member is."""
+        """Names of the members."""
         return self.bank.member_names()
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:

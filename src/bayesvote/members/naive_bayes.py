@@ -70,8 +70,8 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         "bernoulli" declare it, for all features or in a sequence for each; a feature declared Bernoulli only tells
         whether it is above 0.
     gaussian_smoothing
-        So many rows with the mean and variance of all classes together are added to each class, and with more than
-        1,024 features so many with their rate of values other than 0.
+        Number of rows with the mean and variance of all classes together that are added to each class. With more
+        than 1,024 features, these rows also have the rate of values other than 0 of all classes together.
     bernoulli_smoothing
         So many rows are added to each of the two values.
 
@@ -265,7 +265,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
 
 
 def _declared(kinds: NDArray[np.str_]) -> Array:
-    """What is known of the values of features of these kinds before any row."""
+    """Values that features of these kinds have shown before any row."""
     bernoulli, gaussian = kinds == "bernoulli", kinds == "gaussian"
     first, second = np.where(bernoulli, 0.0, np.nan), np.where(bernoulli, 1.0, np.nan)
     return np.array([first, second, np.select([bernoulli, gaussian], [2.0, 3.0], 0.0), bernoulli])

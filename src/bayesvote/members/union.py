@@ -121,10 +121,10 @@ class Union(Bank[tuple[Any, ...]]):
         ]
         return reduce(Attribution.plus, found)
 
-    def kept_rows(self) -> Array | None:
+    def kept_rows(self) -> Any:
         """Rows of the bank that keeps most of them."""
         kept = [rows for bank in self.banks if (rows := bank.kept_rows()) is not None]
-        return max(kept, key=len) if kept else None
+        return max(kept, key=lambda rows: rows.shape[0]) if kept else None
 
     def check_weights(self, w: Array) -> None:
         """Refuse weights that one of the banks cannot learn from, before any bank learns."""
