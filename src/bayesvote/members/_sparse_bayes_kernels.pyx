@@ -126,7 +126,9 @@ cdef Py_ssize_t needed(Py_ssize_t n, Py_ssize_t n_classes) noexcept nogil:
     return (n + LANES) * (14 + 5 * n_classes) + 8
 
 
-cdef void hold(const Bayes *bank, const double *values, const int32_t *columns, Py_ssize_t n, double *space, Held *held) noexcept nogil:
+cdef void hold(
+    const Bayes *bank, const double *values, const int32_t *columns, Py_ssize_t n, double *space, Held *held
+) noexcept nogil:
     """Collect the values of a row that are not 0."""
     cdef Py_ssize_t width = (n + LANES - 1) // LANES * LANES
     cdef Py_ssize_t p, k, j

@@ -87,7 +87,7 @@ def converted(state: "NaiveBayesState", gaussian: NDArray[np.bool_]) -> "NaiveBa
     return state._replace(
         statistics=np.array([missing, mean_of, squares_of, nonzero]),
         values_seen=seen,
-        present=np.ascontiguousarray(nonzero @ state.mask),
+        present=np.einsum("kd,dm->km", nonzero, state.mask),  # a product by BLAS would depend on the threads
     )
 
 
