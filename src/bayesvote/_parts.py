@@ -171,10 +171,14 @@ class Stateful(Versioned[S], Part):
     def step(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Learn a chunk of checked rows; return what came of it."""
 
+    def learn_chunk(self, chunk: Chunk) -> Array:
+        """Learn a chunk; return what came of it. By default labels that come late are learned like others."""
+        return self.step(chunk.rows, chunk.y, chunk.w)
+
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
         """Learn chunks in their order; give what came of each. The next may be begun before that."""
         for chunk in chunks:
-            yield self.step(*chunk)
+            yield self.learn_chunk(chunk)
 
     def progress(self) -> Progress:
         """How far it has come in learning."""

@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks, losses
 from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
 from bayesvote._guard import Guard
 from bayesvote._input import Rows, RowsLike, check_width, started
-from bayesvote._journal import CHUNK, Chunk
+from bayesvote._journal import CHUNK, Chunk, Forecast
 from bayesvote._parts import Learned, Rng, Shape, looking, restored_shape
 from bayesvote._threads import in_background, n_threads
+from bayesvote.horizon import Gap
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
 from bayesvote.members.attribution import Explanation, per_score, shares_of
@@ -50,6 +51,8 @@ class Ensemble(Model[Any]):
     bank: Bank[Any]
     weighter: Weighter[Any] = field(default_factory=GammaRate)
     loss: str | Loss = "ramp"
+    _gap: Gap | None = field(default=None, init=False, repr=False, compare=False)
+    _judged: NDArray[np.bool_] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the parts."""
@@ -89,6 +92,7 @@ class Ensemble(Model[Any]):
         self._check_loss()
         state = self.weighter.init(self.bank.n_members)
         self.bank.start(n_features, n_classes, rng)
+        self._gap = None
         return state
 
     @property
@@ -97,17 +101,17 @@ class Ensemble(Model[Any]):
         return self.bank.guard
 
     def snapshot(self) -> Any:
-        """Copy what learning changes: the members and the weighter's state."""
-        return self.bank.snapshot(), deepcopy(self._state)
+        """Copy what learning changes: the members, the weighter's state, and the rows that wait."""
+        return self.bank.snapshot(), deepcopy(self._state), self._gap
 
     def returning(self, snapshot: Any) -> Callable[[], None]:
         """Get ready to take up such a copy."""
-        of_bank, state = snapshot
+        of_bank, state, gap = snapshot
         bank_returns = self.bank.returning(of_bank)
 
         def take_up() -> None:
             bank_returns()
-            self._state = state
+            self._state, self._gap = state, gap
 
         return take_up
 
@@ -127,6 +131,94 @@ class Ensemble(Model[Any]):
         out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, y, w)
         return out
 
+    def learn_chunk(self, chunk: Chunk) -> Array:
+        """Ensemble losses (n, K), row t before row t is learned."""
+        if chunk.horizon and self.bank.learns:
+            return self._learn_in_periods(chunk)
+        self._finish_gap()
+        if chunk.forecast is None:
+            return super().learn_chunk(chunk)
+        return self._learn_late(chunk, chunk.forecast)
+
+    def _learn_late(self, chunk: Chunk, forecast: Forecast) -> Array:
+        """Learn rows whose labels come late, and predict those of weight 0, whose lines of the forecast are written."""
+        rows, y, w = chunk.rows, chunk.y, chunk.w
+        asked = w == 0
+        scores = self.bank.advance(rows, y, w)
+        forecast.scores[asked] = scores[asked]
+        G = losses.of_labels(self.loss, forecast.scores)
+        out, self._state = self.weighter.advance_late(self.state, G, y, w, forecast.log_likelihoods)
+        forecast.losses[asked] = out[asked]
+        return out
+
+    def _learn_in_periods(self, chunk: Chunk) -> Array:
+        """Learn rows at once or, in the gap that ends each period, when it ends."""
+        if self._gap is not None and self._gap.horizon != chunk.horizon:
+            self._finish_gap()
+        gap = self._gap or Gap.start(chunk.horizon)
+        found, judged, at = list[Array](), np.zeros(chunk.rows.n, dtype=bool), 0
+        while at < chunk.rows.n:
+            stop = at + gap.next_part(chunk.w[at:])
+            part = chunk.part(at, stop)
+            if gap.held:
+                judged[at:stop] = part.w != 0
+                forecast = self._forecast(part.rows)
+                found.append(forecast.losses)
+                self._gap = gap = gap.with_waiting(part._replace(forecast=forecast))
+                if gap.seen == gap.period.n_rows:
+                    self._learn_waiting(gap)
+                    self._gap = gap = gap.finished()
+            else:
+                found.append(self._learn_near(part))
+                self._gap = gap = gap.passed(int(np.count_nonzero(part.w)))
+            at = stop
+        self._judged = judged
+        return np.concatenate(found)
+
+    def _learn_near(self, chunk: Chunk) -> Array:
+        scores = self.bank.advance(chunk.rows, chunk.y, chunk.w)
+        G = losses.of_labels(self.loss, scores)
+        out, self._state = self.weighter.advance_near(self.state, G, chunk.y, chunk.w)
+        return out
+
+    def _learn_waiting(self, gap: Gap) -> None:
+        """Learn the rows of a gap: members from the rows, weights from the forecasts."""
+        waiting = gap.waiting
+        if waiting is None:
+            return
+        rows, y, w, forecast, _ = waiting
+        assert forecast is not None
+        self.bank.advance(rows.widened(self.bank.n_features), y, w)
+        G, first = losses.of_labels(self.loss, forecast.scores), gap.first_judged
+        _, self._state = self.weighter.advance_near(self.state, G[:first], y[:first], w[:first])
+        late = np.ascontiguousarray(forecast.log_likelihoods[first:])
+        _, self._state = self.weighter.advance_late(self.state, G[first:], y[first:], w[first:], late)
+
+    def _finish_gap(self) -> None:
+        """Learn the rows that wait, as the next ones are learned otherwise."""
+        if self._gap is not None:
+            self._learn_waiting(self._gap)
+            self._gap = None
+        self._judged = None
+
+    @property
+    def judged(self) -> NDArray[np.bool_] | None:
+        """Rows of the last chunk with losses like those of predictions at the horizon of use; None for all."""
+        return self._judged
+
+    def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of a row's scores and log-likelihoods."""
+        m, k = self.bank.n_members, self.n_classes
+        return (m,) if k == 2 else (m, k), (self.weighter.n_log_likelihoods(self.state, k),)
+
+    def _forecast(self, rows: Rows) -> Forecast:
+        found = []
+        for start in range(0, max(rows.n, 1), CHUNK):
+            scores = self.bank.score(rows.part(start, min(start + CHUNK, rows.n)))
+            of_labels, late = self.weighter.forecast(self.state, losses.of_labels(self.loss, scores))
+            found.append(Forecast(of_labels, scores, late))
+        return found[0] if len(found) == 1 else Forecast(*map(np.concatenate, zip(*found, strict=True)))
+
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
         """Ensemble losses (n, K) of every chunk, row t before row t is learned.
 
@@ -135,15 +227,18 @@ class Ensemble(Model[Any]):
         """
         source = iter(chunks)
         chunk = next(source, None)
-        scores = None if chunk is None else self.bank.advance(*chunk)
+        while chunk is not None and (chunk.horizon or chunk.forecast is not None or self._gap is not None):
+            yield self.learn_chunk(chunk)
+            chunk = next(source, None)
+        scores = None if chunk is None else self.bank.advance(*chunk[:3])
         while chunk is not None and scores is not None:
             following, job = next(source, None), None
             if following is not None and n_threads() > 1 and not self.bank.foreign:
-                job = in_background(partial(self.bank.advance, *following))
+                job = in_background(partial(self.bank.advance, *following[:3]))
             out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, chunk.y, chunk.w)
             yield out
             if following is not None:
-                scores = job.result() if job else self.bank.advance(*following)
+                scores = job.result() if job else self.bank.advance(*following[:3])
             chunk = following
 
     @looking
@@ -234,7 +329,8 @@ class Ensemble(Model[Any]):
         """Members, weighter, loss, and the rows learned where the posterior counts them."""
         loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
         learned = self.weighter.learned_weight(self.state) if isinstance(self.weighter, Posterior) else None
-        rows = None if learned is None else round(learned)
+        waiting = None if self._gap is None else self._gap.waiting
+        rows = None if learned is None else round(learned + (0.0 if waiting is None else waiting.w.sum()))
         return {"members": self.bank.n_members, "weighter": str(self.weighter), "loss": loss, "rows_learned": rows}
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
@@ -250,17 +346,26 @@ class Ensemble(Model[Any]):
         """The weighter's state, checked."""
         if self.state is None:
             return None
-        facts = {"shape": list(map(int, started(self.who, self.shape))), "version": self.weighter.version}
-        return Learned(facts, self.weighter.arrays(self.state))
+        facts: dict[str, Any] = {"shape": list(map(int, started(self.who, self.shape)))}
+        facts["version"], arrays = self.weighter.version, self.weighter.arrays(self.state)
+        if self._gap is None:
+            return Learned(facts, arrays)
+        return Learned({**facts, "gap": self._gap.facts()}, {**arrays, **self._gap.arrays()})
 
     def restore(self, learned: Learned, room: int) -> None:
-        """Take up the weighter's state; the members have theirs already."""
+        """Restore the weighter's state and the rows that wait; the members have their states already."""
         shape = restored_shape(learned)
         if self.bank.shape != shape:
             raise ValueError(f"members for {self.bank.shape} features and classes instead of {shape}")
         self._check_loss()
-        m = self.bank.n_members
-        self._state = self.weighter.restored(m, learned.facts["version"], learned.arrays, room)
+        waiting = {name: array for name, array in learned.arrays.items() if name.startswith("waiting_")}
+        arrays = {name: array for name, array in learned.arrays.items() if name not in waiting}
+        state = self.weighter.restored(self.bank.n_members, learned.facts["version"], arrays, room)
+        self._state, self._gap = state, None
+        if "gap" in learned.facts:
+            self._gap = Gap.restored(learned.facts["gap"], waiting, shape.n_features, self.empty_forecast(0))
+        elif waiting:
+            raise ValueError("rows that wait without a gap")
 
     def _check_loss(self) -> None:
         loss = losses.get(self.loss)

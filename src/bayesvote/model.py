@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows, RowsLike, check_width
-from bayesvote._journal import After, telling
+from bayesvote._journal import After, Chunk, Forecast, telling
 from bayesvote._parts import S, Stateful
 from bayesvote.losses import LossScale
 
@@ -83,12 +83,58 @@ class Model(Stateful[S]):
 
     @final
     @telling
-    def advance(self, rows: Rows, y: Labels, w: Array, after: After | None = None) -> Array:
+    def advance(
+        self,
+        rows: Rows,
+        y: Labels,
+        w: Array,
+        after: After | None = None,
+        *,
+        forecast: Forecast | None = None,
+        horizon: int = 0,
+    ) -> Array:
         """Do what decide_then_learn does, for rows, labels and weights that are checked.
 
-        ``after`` is called with every chunk that was learned and its losses, before anybody else sees the model.
+        ``after`` is called with every chunk that was learned and its losses, before other threads see the model.
+        ``forecast`` is what the rows' predictions were made of, for labels that come late; lines of rows of weight 0 are
+        written. With ``horizon`` weights are learned for predictions that many rows after the last label. See
+        docs/horizon.md.
         """
-        return self._journal.learn(self, rows, y, w, after) if rows.n else self.losses(rows)
+        if not rows.n:
+            return self.losses(rows)
+        return self._journal.learn(self, Chunk(rows, y, w, forecast, horizon), after)
+
+    @final
+    def forecast(self, rows: Rows) -> Forecast:
+        """Return the losses of checked rows, and what else is needed to learn from them once their labels are known."""
+        with self.guard.read:
+            check_width(self.who, rows, self.n_features)
+            return self._forecast(rows)
+
+    @final
+    def empty_forecast(self, n: int) -> Forecast:
+        """Return room for the forecasts of n rows."""
+        scores, log_likelihoods = self.forecast_shapes()
+        return Forecast(np.empty((n, self.n_classes)), np.empty((n, *scores)), np.empty((n, *log_likelihoods)))
+
+    def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of a row's scores and log-likelihoods; by default nothing is needed but the losses."""
+        return (0,), (0,)
+
+    def _forecast(self, rows: Rows) -> Forecast:
+        return self.empty_forecast(rows.n)._replace(losses=self._losses(rows))
+
+    def learn_chunk(self, chunk: Chunk) -> Array:
+        """Learn a chunk; return its losses, those of late labels as they were when the rows were predicted."""
+        losses = super().learn_chunk(chunk)
+        if chunk.forecast is not None:
+            chunk.forecast.losses[chunk.w == 0] = losses[chunk.w == 0]
+        return losses
+
+    @property
+    def judged(self) -> NDArray[np.bool_] | None:
+        """Rows of the last chunk with losses like those of predictions at the horizon of use; None for all."""
+        return None
 
     def probabilities(self, losses: Array) -> Array:
         """Probabilities (n, K) of the labels from their losses; the largest is that of the decision."""
