@@ -31,6 +31,7 @@ class Forecast(NamedTuple):
     losses: Array  # (n, K) of the labels
     scores: Array  # (n, m) or (n, m, K) of the members; without members (n, 0)
     log_likelihoods: Array  # (n, f) of the labels by each posterior
+    decisions: Array  # (n, 3) or (n, 0): see ``bayesvote.weighting.threshold``
 
     def part(self, first: int, last: int) -> "Forecast":
         """Return lines first to last, without a copy."""
@@ -43,6 +44,10 @@ class Forecast(NamedTuple):
     def followed_by(self, other: "Forecast") -> "Forecast":
         """Return these lines, then others."""
         return Forecast(*map(np.concatenate, zip(self, other, strict=True)))
+
+    def packed(self) -> Array:
+        """Return everything as one array, a line per row; ``Model.unpacked`` reads it."""
+        return np.concatenate([array.reshape(len(array), -1) for array in self], axis=1)
 
 
 class Chunk(NamedTuple):

@@ -14,15 +14,18 @@ from bayesvote._checks import Argument, Array, InputError, InputTypeError, Label
 from bayesvote._guard import Guard
 from bayesvote._input import Rows, RowsLike, check_width, started
 from bayesvote._journal import CHUNK, Chunk, Forecast
-from bayesvote._parts import Learned, Rng, Shape, looking, restored_shape
+from bayesvote._parts import Learned, Rng, Shape, like, looking, restored_shape
 from bayesvote._threads import in_background, n_threads
-from bayesvote.horizon import Gap
+from bayesvote.horizon import WAITING, Gap
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
 from bayesvote.members.attribution import Explanation, per_score, shares_of
 from bayesvote.members.base import check_bank
 from bayesvote.model import Model, decided
 from bayesvote.weighting import GammaRate, Posterior, Weighter
+from bayesvote.weighting.threshold import WIDTH, Threshold
+
+_THRESHOLD = "threshold_"  # begins the names of its arrays in files
 
 
 @dataclass
@@ -52,6 +55,7 @@ class Ensemble(Model[Any]):
     weighter: Weighter[Any] = field(default_factory=GammaRate)
     loss: str | Loss = "ramp"
     _gap: Gap | None = field(default=None, init=False, repr=False, compare=False)
+    _threshold: Threshold | None = field(default=None, init=False, repr=False, compare=False)
     _judged: NDArray[np.bool_] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -92,7 +96,7 @@ class Ensemble(Model[Any]):
         self._check_loss()
         state = self.weighter.init(self.bank.n_members)
         self.bank.start(n_features, n_classes, rng)
-        self._gap = None
+        self._gap = self._threshold = None
         return state
 
     @property
@@ -102,23 +106,26 @@ class Ensemble(Model[Any]):
 
     def snapshot(self) -> Any:
         """Copy what learning changes: the members, the weighter's state, and the rows that wait."""
-        return self.bank.snapshot(), deepcopy(self._state), self._gap
+        return self.bank.snapshot(), deepcopy((self._state, self._threshold)), self._gap
 
     def returning(self, snapshot: Any) -> Callable[[], None]:
         """Get ready to take up such a copy."""
-        of_bank, state, gap = snapshot
+        of_bank, (state, threshold), gap = snapshot
         bank_returns = self.bank.returning(of_bank)
 
         def take_up() -> None:
             bank_returns()
-            self._state, self._gap = state, gap
+            self._state, self._threshold, self._gap = state, threshold, gap
 
         return take_up
 
     def _losses(self, rows: Rows) -> Array:
         """Ensemble loss (n, K) of every label."""
         rule = self.weighter.rule(started("Ensemble.losses", self.state))
-        return np.concatenate([rule(G) for G in self._label_losses(rows)])
+        found = np.concatenate([rule(G) for G in self._label_losses(rows)])
+        if self._threshold is not None:
+            self._threshold.answer(found)
+        return found
 
     def check_weights(self, w: Array) -> None:
         """Refuse sample weights that the members cannot learn from, and more rows than the weighter can take."""
@@ -149,7 +156,15 @@ class Ensemble(Model[Any]):
         G = losses.of_labels(self.loss, forecast.scores)
         out, self._state = self.weighter.advance_late(self.state, G, y, w, forecast.log_likelihoods)
         forecast.losses[asked] = out[asked]
+        if forecast.decisions.shape[1]:
+            self._late_threshold().learn(out, y, w, forecast.decisions)
         return out
+
+    def _late_threshold(self) -> Threshold:
+        """Return the threshold that is learned from late labels."""
+        if self._threshold is None:
+            self._threshold = Threshold.start(self.n_classes)
+        return self._threshold
 
     def _learn_in_periods(self, chunk: Chunk) -> Array:
         """Learn rows at once or, in the gap that ends each period, when it ends."""
@@ -162,8 +177,8 @@ class Ensemble(Model[Any]):
             part = chunk.part(at, stop)
             if gap.held:
                 judged[at:stop] = part.w != 0
-                forecast = self._forecast(part.rows)
-                found.append(forecast.losses)
+                forecast, answered = self._predicted(part.rows)
+                found.append(answered)
                 self._gap = gap = gap.with_waiting(part._replace(forecast=forecast))
                 if gap.seen == gap.period.n_rows:
                     self._learn_waiting(gap)
@@ -192,7 +207,10 @@ class Ensemble(Model[Any]):
         G, first = losses.of_labels(self.loss, forecast.scores), gap.first_judged
         _, self._state = self.weighter.advance_near(self.state, G[:first], y[:first], w[:first])
         late = np.ascontiguousarray(forecast.log_likelihoods[first:])
-        _, self._state = self.weighter.advance_late(self.state, G[first:], y[first:], w[first:], late)
+        out, self._state = self.weighter.advance_late(self.state, G[first:], y[first:], w[first:], late)
+        if forecast.decisions.shape[1]:
+            decisions = np.ascontiguousarray(forecast.decisions[first:])
+            self._late_threshold().learn(out, y[first:], w[first:], decisions)
 
     def _finish_gap(self) -> None:
         """Learn the rows that wait, as the next ones are learned otherwise."""
@@ -206,18 +224,26 @@ class Ensemble(Model[Any]):
         """Rows of the last chunk with losses like those of predictions at the horizon of use; None for all."""
         return self._judged
 
-    def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the shapes of a row's scores and log-likelihoods."""
+    def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of a row's scores, log-likelihoods and decision."""
         m, k = self.bank.n_members, self.n_classes
-        return (m,) if k == 2 else (m, k), (self.weighter.n_log_likelihoods(self.state, k),)
+        has_threshold = self.loss_scale is LossScale.LOG_PROBABILITY
+        late = self.weighter.n_log_likelihoods(self.state, k)
+        return (m,) if k == 2 else (m, k), (late,), (WIDTH if has_threshold else 0,)
 
-    def _forecast(self, rows: Rows) -> Forecast:
+    def _predicted(self, rows: Rows) -> tuple[Forecast, Array]:
+        """Return the forecast of rows, and the losses by which they are answered."""
         found = []
         for start in range(0, max(rows.n, 1), CHUNK):
             scores = self.bank.score(rows.part(start, min(start + CHUNK, rows.n)))
             of_labels, late = self.weighter.forecast(self.state, losses.of_labels(self.loss, scores))
-            found.append(Forecast(of_labels, scores, late))
-        return found[0] if len(found) == 1 else Forecast(*map(np.concatenate, zip(*found, strict=True)))
+            found.append(Forecast(of_labels, scores, late, np.empty((len(scores), 0))))
+        forecast = found[0] if len(found) == 1 else Forecast(*map(np.concatenate, zip(*found, strict=True)))
+        if self.loss_scale is not LossScale.LOG_PROBABILITY:
+            return forecast, forecast.losses
+        answered = forecast.losses.copy()
+        threshold = self._threshold or Threshold.start(self.n_classes)
+        return forecast._replace(decisions=threshold.answer(answered)), answered
 
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
         """Ensemble losses (n, K) of every chunk, row t before row t is learned.
@@ -347,10 +373,13 @@ class Ensemble(Model[Any]):
         if self.state is None:
             return None
         facts: dict[str, Any] = {"shape": list(map(int, started(self.who, self.shape)))}
-        facts["version"], arrays = self.weighter.version, self.weighter.arrays(self.state)
-        if self._gap is None:
-            return Learned(facts, arrays)
-        return Learned({**facts, "gap": self._gap.facts()}, {**arrays, **self._gap.arrays()})
+        facts["version"] = self.weighter.version
+        arrays = dict(self.weighter.arrays(self.state))
+        if self._gap is not None:
+            facts["gap"], arrays = self._gap.facts(), arrays | self._gap.arrays()
+        if self._threshold is not None:
+            arrays |= {_THRESHOLD + name: array for name, array in self._threshold._asdict().items()}
+        return Learned(facts, arrays)
 
     def restore(self, learned: Learned, room: int) -> None:
         """Restore the weighter's state and the rows that wait; the members have their states already."""
@@ -358,12 +387,21 @@ class Ensemble(Model[Any]):
         if self.bank.shape != shape:
             raise ValueError(f"members for {self.bank.shape} features and classes instead of {shape}")
         self._check_loss()
-        waiting = {name: array for name, array in learned.arrays.items() if name.startswith("waiting_")}
-        arrays = {name: array for name, array in learned.arrays.items() if name not in waiting}
+        waiting, of_threshold, arrays = (dict[str, Any]() for _ in range(3))
+        for name, array in learned.arrays.items():
+            own = waiting if name.startswith(WAITING) else of_threshold if name.startswith(_THRESHOLD) else arrays
+            own[name] = array
+        threshold = Threshold.start(shape.n_classes) if of_threshold else None
+        if threshold is not None:
+            found = {name.removeprefix(_THRESHOLD): array for name, array in of_threshold.items()}
+            threshold = like(threshold, found)
+            threshold.check()
         state = self.weighter.restored(self.bank.n_members, learned.facts["version"], arrays, room)
-        self._state, self._gap = state, None
+        self._state, self._threshold, self._gap = state, threshold, None
         if "gap" in learned.facts:
             self._gap = Gap.restored(learned.facts["gap"], waiting, shape.n_features, self.empty_forecast(0))
+            if self._gap.waiting is not None and self._gap.waiting.forecast is not None:
+                self.check_forecast(self._gap.waiting.forecast)
         elif waiting:
             raise ValueError("rows that wait without a gap")
 

@@ -16,6 +16,7 @@ from bayesvote._journal import Chunk, Forecast
 from bayesvote._parts import MOST_ROWS, Arrays, require, within
 
 AUTO = 100  # rows, the horizon of ``partial_fit`` by default
+WAITING = "waiting_"  # begins the names of the arrays of waiting rows in files
 _PERIODS = 5  # a period has that many horizons
 _FIRST = 10  # rows of the first period
 _GROWTH = 4  # a period has at most one row for so many rows before it
@@ -115,7 +116,7 @@ class Gap(NamedTuple):
         columns = rows.columns if rows.sparse else np.tile(rows.columns, rows.n)
         found: dict[str, Any] = {"values": rows.values, "columns": columns, "starts": rows.starts}
         found |= {"y": y.astype(np.int64), "w": w, **forecast._asdict()}
-        return {f"waiting_{name}": array for name, array in found.items()}
+        return {WAITING + name: array for name, array in found.items()}
 
     @classmethod
     def restored(cls, facts: Any, arrays: Arrays, n_features: int, blank: Forecast) -> "Gap":
@@ -128,7 +129,7 @@ class Gap(NamedTuple):
         gap = cls(horizon, before, seen, None)
         require(seen < gap.period.n_rows, "seen must be less than the rows of the period")
         n = max(0, seen - gap.period.n_learned)
-        given = {name.removeprefix("waiting_"): array for name, array in arrays.items()}
+        given = {name.removeprefix(WAITING): array for name, array in arrays.items()}
         if n == 0:
             require(not given, "no rows must wait before the gap")
             return gap
@@ -140,9 +141,7 @@ class Gap(NamedTuple):
         forecast = Forecast(*(given[name] for name in Forecast._fields))
         for array, like in zip(forecast, blank, strict=True):
             fits = array.dtype == np.float64 and array.shape == (n, *like.shape[1:])
-            require(fits and not np.any(np.isinf(array)), "forecasts must fit the model")
-        require(not np.any(np.isnan(forecast.losses)), "losses must be finite")
-        require(not np.any(np.isnan(forecast.log_likelihoods)), "log-likelihoods must be finite")
+            require(fits, "forecasts must fit the model")
         rows = _rows(given["values"], given["columns"], given["starts"], n, n_features)
         return gap._replace(waiting=Chunk(rows, y.astype(np.intp), w, forecast))
 

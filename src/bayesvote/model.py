@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows, RowsLike, check_width
 from bayesvote._journal import After, Chunk, Forecast, telling
-from bayesvote._parts import S, Stateful
+from bayesvote._parts import S, Stateful, require, within
 from bayesvote.losses import LossScale
 
 LEAST = 1e-9  # no label is impossible, so that logarithms are finite
@@ -96,8 +96,8 @@ class Model(Stateful[S]):
         """Do what decide_then_learn does, for rows, labels and weights that are checked.
 
         ``after`` is called with every chunk that was learned and its losses, before other threads see the model.
-        ``forecast`` is what the rows' predictions were made of, for labels that come late; lines of rows of weight 0 are
-        written. With ``horizon`` weights are learned for predictions that many rows after the last label. See
+        ``forecast`` is what the rows' predictions were made of, for labels that come late; lines of rows of weight 0
+        are written. With ``horizon`` weights are learned for predictions that many rows after the last label. See
         docs/horizon.md.
         """
         if not rows.n:
@@ -105,24 +105,46 @@ class Model(Stateful[S]):
         return self._journal.learn(self, Chunk(rows, y, w, forecast, horizon), after)
 
     @final
-    def forecast(self, rows: Rows) -> Forecast:
-        """Return the losses of checked rows, and what else is needed to learn from them once their labels are known."""
+    def forecast(self, rows: Rows) -> tuple[Forecast, Array]:
+        """Return what the answers to checked rows are made of, for ``advance``, and their losses (n, K)."""
         with self.guard.read:
             check_width(self.who, rows, self.n_features)
-            return self._forecast(rows)
+            return self._predicted(rows)
 
     @final
     def empty_forecast(self, n: int) -> Forecast:
         """Return room for the forecasts of n rows."""
-        scores, log_likelihoods = self.forecast_shapes()
-        return Forecast(np.empty((n, self.n_classes)), np.empty((n, *scores)), np.empty((n, *log_likelihoods)))
+        return Forecast(np.empty((n, self.n_classes)), *(np.empty((n, *shape)) for shape in self.forecast_shapes()))
 
-    def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the shapes of a row's scores and log-likelihoods; by default nothing is needed but the losses."""
-        return (0,), (0,)
+    @final
+    def unpacked(self, packed: Array) -> Forecast:
+        """Return the forecasts that ``Forecast.packed`` returned as one array; one of another model is refused."""
+        arrays, at = list[Array](), 0
+        for blank in self.empty_forecast(0):
+            width = int(np.prod(blank.shape[1:]))
+            arrays.append(packed[:, at : at + width].reshape(len(packed), *blank.shape[1:]))
+            at += width
+        require(packed.ndim == 2 and packed.shape[1] == at, f"a forecast must hold {at} numbers")
+        forecast = Forecast(*arrays)
+        self.check_forecast(forecast)
+        return forecast
 
-    def _forecast(self, rows: Rows) -> Forecast:
-        return self.empty_forecast(rows.n)._replace(losses=self._losses(rows))
+    def check_forecast(self, forecast: Forecast) -> None:
+        """Refuse numbers of a forecast that no prediction leads to."""
+        require(not np.any(np.isinf(forecast.scores)), "scores must be finite or missing")
+        for name, array in forecast._asdict().items():
+            require(name == "scores" or bool(np.all(np.isfinite(array))), f"{name} must be finite")
+        if forecast.decisions.shape[1]:
+            labels = forecast.decisions[:, :2]
+            require(within(labels, 0, self.n_classes - 1), "decisions must be labels")
+
+    def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of a row's scores, log-likelihoods and decision; by default only the losses are needed."""
+        return (0,), (0,), (0,)
+
+    def _predicted(self, rows: Rows) -> tuple[Forecast, Array]:
+        losses = self._losses(rows)
+        return self.empty_forecast(rows.n)._replace(losses=losses), losses
 
     def learn_chunk(self, chunk: Chunk) -> Array:
         """Learn a chunk; return its losses, those of late labels as they were when the rows were predicted."""

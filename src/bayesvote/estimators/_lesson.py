@@ -42,10 +42,7 @@ class Lesson:
 
     def learn(self, rows: Rows | Table) -> tuple[Array, Array | None]:
         """Losses (n, K) of every row before it was learned, and the calibration (n, 2) then, if there is one."""
-        if isinstance(rows, Rows):
-            losses = self._advance(rows, slice(None))
-        else:
-            losses = self._learn_table(rows)
+        losses = self._advance(rows, slice(None)) if isinstance(rows, Rows) else self._learn_table(rows)
         return losses, np.concatenate(self._means) if self._means else None
 
     def _advance(self, rows: Rows, part: slice) -> Array:

@@ -229,13 +229,14 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """
         return Lesson(self, codes, w, forecast, horizon).learn(rows)
 
-    def forecast(self, rows: Rows | Table) -> Forecast:
-        """Return what predictions of checked rows are made of; ``advance`` takes it once the labels are known."""
+    def forecast(self, rows: Rows | Table) -> tuple[Forecast, Array]:
+        """Return what the answers to checked rows are made of, for ``advance``, and their losses (n, K)."""
         if isinstance(rows, Rows):
             return self.model_.forecast(rows)
         with self.undisturbed():  # model and columns must be of the same moment
             parts = [self.model_.forecast(part) for part in self.columns_.encoded(rows)]
-        return Forecast(*map(np.concatenate, zip(*parts, strict=True)))
+        forecasts, losses = zip(*parts, strict=True)
+        return Forecast(*map(np.concatenate, zip(*forecasts, strict=True))), np.concatenate(losses)
 
     def probabilities(self, losses: Array, calibration: Array | None = None) -> Array:
         """Probabilities from losses, by the calibration as it is or as it was at each row."""

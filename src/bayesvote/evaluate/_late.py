@@ -61,7 +61,7 @@ class Waiting:
         for part in self._parts(batch.learn):
             here, forecast = rows.part(part.start, part.stop), model.empty_forecast(part.stop - part.start)
             late = np.flatnonzero(batch.learn[part])
-            blocks = self._take(len(late)) if len(late) <= self.n else [learner.forecast(here)]
+            blocks = self._take(len(late)) if len(late) <= self.n else [learner.forecast(here)[0]]
             for array, values in zip(forecast, zip(*blocks, strict=True), strict=bool(blocks)):
                 array[late] = np.concatenate(values)
             found.append(_arrays(learner.advance(here, codes[part], batch.weights[part], forecast=forecast)))
