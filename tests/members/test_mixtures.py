@@ -83,6 +83,6 @@ def test_the_default_is_as_its_docstring_says() -> None:
 
 def test_52_trees_by_name_are_the_bank_of_trees() -> None:
     assert named()["tree"](52).member_names() == TreeBank().member_names()
-    small = named()["tree"](100, rows_kept=256, max_nodes=64, max_features=3)
+    small: Any = named()["tree"](100, rows_kept=256, max_nodes=64, max_features=3)
     assert (small.rows_kept, small.max_nodes, small.max_features) == (256, 64, 3)
     assert [group[0] for group in small.recent] == [256, 256]
