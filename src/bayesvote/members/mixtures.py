@@ -72,7 +72,7 @@ def mixed(n_members: int = 99) -> Union:
 
 
 def tree(n_members: int = 100, *, rows_kept: int = 8192, max_nodes: int = 16384, max_features: int = 4096) -> TreeBank:
-    """Return a :class:`TreeBank` of so many members: what ``members="tree"`` means.
+    """Return a :class:`TreeBank` with ``n_members`` members: what ``members="tree"`` means.
 
     Of a hundred, 66 are trees of the first rows, 11 trees of the last 2,048 rows, 19 of the last 512, and 4 are
     refined over the leaves of all of them. 52 members are those of ``TreeBank()``, whose proportions these are.
