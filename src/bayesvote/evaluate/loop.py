@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesvote._checks import Array, InputError, InputTypeError, integer
 from bayesvote._input import Rows, RowsLike, as_rows
 from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, memory
-from bayesvote.evaluate.tally import Tally
+from bayesvote.evaluate.tally import Tally, shown
 from bayesvote.members.foreign import Classifier
 from bayesvote.model import Model
 from bayesvote.tables import Table, has_text, is_table, read_table
@@ -53,8 +53,11 @@ class Step(NamedTuple):
     probabilities: dict[str, Array]
     tallies: dict[str, Tally]
 
+    def __repr__(self) -> str:
+        return f"Step(rows={len(self.labels)}, tallies={self.tallies})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Prequential:
     """How a model did on a stream.
 
@@ -72,6 +75,9 @@ class Prequential:
     mistakes: Flags
     tally: Tally
     memory: int
+
+    def __repr__(self) -> str:
+        return f"Prequential({shown(self.tally)})"
 
     @property
     def seconds(self) -> float:
