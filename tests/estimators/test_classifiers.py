@@ -80,6 +80,9 @@ def test_probabilities_and_decision_function_agree_with_predict(classifier: Onli
     assert chances.min() >= 0
     np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], labels)
+    logs = model.predict_log_proba(hidden)
+    assert np.isfinite(logs).all()
+    np.testing.assert_array_equal(logs, np.log(chances))
     best = votes.argmax(axis=1) if len(model.classes_) > 2 else (votes > 0).astype(int)
     np.testing.assert_array_equal(model.classes_[best], labels)
     np.testing.assert_allclose(chances[0], 1 / len(model.classes_), atol=0.3)

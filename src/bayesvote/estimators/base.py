@@ -41,6 +41,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     """
 
     complete = True
+    _internal = "advance around calibrates check checked_rows probabilities progress start"
     calibrated: bool | str
     class_weight: Any
     columns: Mapping[str, str] | None
@@ -139,6 +140,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         now = self._fitted()
         with now.undisturbed():  # model and calibration must be of the same moment
             return now.probabilities(now._losses(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms (n, K) of ``predict_proba``, which are finite: no label is impossible."""
+        return np.asarray(np.log(self.predict_proba(X)))
 
     def decision_function(self, X: Any) -> Array:
         """Lead of the second label, (n,), for two classes; minus the loss of every label, (n, K), for more."""
