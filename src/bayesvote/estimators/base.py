@@ -10,7 +10,6 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import Tags, check_random_state, column_or_1d, estimator_html_repr
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,10 +19,10 @@ from bayesvote._checks import Array, Labels, fraction
 from bayesvote._input import Rows, as_rows, is_sparse, plain
 from bayesvote._journal import Progress, tell, telling
 from bayesvote._parts import MOST_TOTAL, Learned, Part, looking, within
-from bayesvote._warn import warn
 from bayesvote.estimators import _class_weight
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._html import summary
+from bayesvote.estimators._labels import one_column
 from bayesvote.estimators._lesson import Lesson
 from bayesvote.losses import LossScale
 from bayesvote.model import Model, agreeing, decided
@@ -309,7 +308,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     def _checked(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows | Table, NDArray[Any]]:
         """Rows, or a table that is still to be encoded, and labels."""
-        y = _one_column(_checks.label_array(y))
+        y = one_column(_checks.label_array(y))
         if not self._is_table(X, reset=reset):
             rows, labels = self._validated(X, y, reset=reset)
             if reset:
@@ -464,16 +463,6 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         if isinstance(self.calibrated, str):
             return self.model_.loss_scale is not LossScale.LOG_PROBABILITY
         return bool(self.calibrated)
-
-
-def _one_column(y: Any) -> Any:
-    """Return labels that form a single column as a plain array, with scikit-learn's warning at the user's line."""
-    column = np.asarray(y)
-    if column.ndim != 2 or column.shape[1] != 1:
-        return y
-    message = "A column-vector y was passed when a 1d array was expected. Pass y.ravel(), of shape (n_samples,)."
-    warn(message, DataConversionWarning)
-    return column.ravel()
 
 
 def _nothing_learned(n_classes: int) -> tuple[Calibration, Array]:
