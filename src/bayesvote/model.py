@@ -35,6 +35,7 @@ class Model(Stateful[S]):
     """
 
     complete = True
+    _internal = "advance losses shares"
 
     @property
     @abstractmethod

@@ -22,6 +22,7 @@ from bayesvote._parts import MOST_TOTAL, Learned, Part, looking, within
 from bayesvote.estimators import _class_weight
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._html import summary
+from bayesvote.estimators._labels import one_column
 from bayesvote.estimators._lesson import Lesson
 from bayesvote.losses import LossScale
 from bayesvote.model import Model, agreeing, decided
@@ -41,6 +42,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     """
 
     complete = True
+    _internal = "advance around calibrates check checked_rows probabilities progress start"
     calibrated: bool | str
     class_weight: Any
     columns: Mapping[str, str] | None
@@ -147,6 +149,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         now = self._fitted()
         with now.undisturbed():  # model and calibration must be of the same moment
             return now.probabilities(now._losses(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms (n, K) of ``predict_proba``, which are finite: no label is impossible."""
+        return np.asarray(np.log(self.predict_proba(X)))
 
     def decision_function(self, X: Any) -> Array:
         """Lead of the second label, (n,), for two classes; minus the loss of every label, (n, K), for more."""
@@ -321,14 +327,14 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     def _checked(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows | Table, NDArray[Any]]:
         """Rows, or a table that is still to be encoded, and labels."""
-        y = _checks.label_array(y)
+        y = one_column(_checks.label_array(y))
         if not self._is_table(X, reset=reset):
             rows, labels = self._validated(X, y, reset=reset)
             if reset:
                 self.__dict__.pop("columns_", None)
             return rows, labels
         table = read_table(self.who, X)
-        labels = column_or_1d(y, warn=True)
+        labels = column_or_1d(y)
         if len(labels) != table.n:
             raise _checks.InputError(self.who, "y", f"must have one label per row, {table.n}", str(len(labels)))
         if reset:

@@ -111,9 +111,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import minmax_scale
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = minmax_scale(X, (-1, 1))
     >>> model = BayesianEnsembleClassifier(random_state=0).fit(X[:400], y[:400])
     >>> model.score(X[400:], y[400:]) > 0.95
     True

@@ -13,7 +13,7 @@ from bayesvote._input import Rows, RowsLike, as_rows
 from bayesvote._journal import Forecast
 from bayesvote.evaluate._late import Waiting
 from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, memory
-from bayesvote.evaluate.tally import Tally
+from bayesvote.evaluate.tally import Tally, shown
 from bayesvote.members.foreign import Classifier
 from bayesvote.model import Model
 from bayesvote.tables import Table, has_text, is_table, read_table
@@ -63,8 +63,11 @@ class Step(NamedTuple):
         """By model: what it learns from when the labels come of the rows that wait for them."""
         return {name: None if waiting is None else waiting.all() for name, waiting in self.waiting.items()}
 
+    def __repr__(self) -> str:
+        return f"Step(rows={len(self.labels)}, tallies={self.tallies})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Prequential:
     """How a model did on a stream.
 
@@ -82,6 +85,9 @@ class Prequential:
     mistakes: Flags
     tally: Tally
     memory: int
+
+    def __repr__(self) -> str:
+        return f"Prequential({shown(self.tally)})"
 
     @property
     def seconds(self) -> float:

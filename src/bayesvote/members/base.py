@@ -27,6 +27,10 @@ class Bank(Stateful[S]):
     ``advance`` get rows that are checked, and nobody else uses the bank meanwhile.
     """
 
+    _internal = (
+        "advance attributions check_names draws_features empty_scores foreign frozen_state kept_rows "
+        "rebuilt score shaped share wants_scaled"
+    )
     draws_features: ClassVar[bool] = False  # whether each member sees random features, ``max_features`` of them
 
     @property
