@@ -376,7 +376,8 @@ class Ensemble(Model[Any]):
         facts["version"] = self.weighter.version
         arrays = dict(self.weighter.arrays(self.state))
         if self._gap is not None:
-            facts["gap"], arrays = self._gap.facts(), arrays | self._gap.arrays()
+            facts["gap"] = self._gap.facts()
+            arrays |= dict(self._gap.arrays())
         if self._threshold is not None:
             arrays |= {_THRESHOLD + name: array for name, array in self._threshold._asdict().items()}
         return Learned(facts, arrays)
