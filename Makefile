@@ -25,7 +25,7 @@ endif
 # ones that pyproject.toml allows.
 LOCKED ?= yes
 
-.venv/ready: pyproject.toml meson.build src/meson.build requirements.lock
+.venv/ready: pyproject.toml meson.build src/meson.build src/bayesvote/_version.py requirements.lock
 	$(PYTHON) -m venv .venv
 ifeq ($(LOCKED),yes)
 	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements.lock || { \

@@ -29,7 +29,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from bayesvote import BayesianEnsembleClassifier, load_dataset
+from bayesvote import BayesianEnsembleClassifier, __version__, load_dataset
 
 pandas: Any = import_module("pandas")
 Frame = Any
@@ -273,7 +273,7 @@ MODELS: dict[str, Callable[[Frame, NDArray[Any], int], list[Any]]] = {
 def measured_with(name: str) -> str:
     """The library of a model, and its version."""
     package = name.split()[0].lower()
-    return f"{package} {version(package)}"
+    return f"{package} {__version__ if package == OURS else version(package)}"
 
 
 def measure(table: str, trial: int, models: list[str], most: int) -> list[Line]:

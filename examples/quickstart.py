@@ -1,10 +1,9 @@
 """A classifier that learns from a stream, and knows how sure it is."""
 
 from bayesvote import BayesianEnsembleClassifier, load_dataset, prequential
-from bayesvote.datasets import scale
 
 data = load_dataset("german")
-X, y = scale(data.X), data.y
+X, y = data.X, data.y  # the classifier scales numbers by itself
 
 model = BayesianEnsembleClassifier(random_state=0)
 run = prequential(model, X, y)  # every row is predicted, then learned

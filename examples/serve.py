@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from bayesvote import load_dataset
-from bayesvote.datasets import scale
 
 LATE, STEP = 100, 10  # rows until a label is known, and rows of a request
 WATCHED = sys.stdout.isatty()
@@ -70,7 +69,7 @@ def stream(address: str) -> None:
 
     data = load_dataset("german")
     names = [f"x{k}" for k in range(data.X.shape[1])]
-    rows = [dict(zip(names, row, strict=True)) for row in np.asarray(scale(data.X)).tolist()]
+    rows = [dict(zip(names, row, strict=True)) for row in np.asarray(data.X).tolist()]
     labels = ["bad" if risk else "good" for risk in data.y]
     ask("PUT", "/v2/models/loans", {"columns": names, "classes": ["bad", "good"]})
     print(f"Watch it at http://{address}/", flush=True)

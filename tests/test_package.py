@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import bayesvote
@@ -11,6 +12,16 @@ import bayesvote
 def test_all_is_sorted_and_true() -> None:
     assert sorted(bayesvote.__all__) == sorted(set(bayesvote.__all__))
     assert all(hasattr(bayesvote, name) for name in bayesvote.__all__)
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    root = Path(__file__).parents[1]
+    built = subprocess.run([sys.executable, root / "tools" / "version.py"], capture_output=True, text=True, check=True)
+    assert built.stdout.strip() == bayesvote.__version__
+    assert version("bayesvote") == bayesvote.__version__, "Install the package again: make .venv/ready"
+    newest = re.search(r"^## (\S+)", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == bayesvote.__version__.partition(".dev")[0]
 
 
 def test_import_is_light() -> None:

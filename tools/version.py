@@ -4,7 +4,7 @@
 import re
 from pathlib import Path
 
-SOURCE = Path(__file__).parent.parent / "src" / "bayesvote" / "__init__.py"
+SOURCE = Path(__file__).parent.parent / "src" / "bayesvote" / "_version.py"
 
 if __name__ == "__main__":
     found = re.search(r'^__version__ = "(.+)"$', SOURCE.read_text(encoding="utf-8"), re.MULTILINE)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from bayesvote import losses, theory
+from bayesvote._version import __version__ as __version__
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
 from bayesvote.datasets import load_dataset
 from bayesvote.ensemble import Ensemble
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
         OSBoostClassifier,
         OzaBoostClassifier,
     )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "SAG",

@@ -78,6 +78,12 @@ class Rows(NamedTuple):
         starts = np.concatenate((self.starts, other.starts[1:] + self.starts[-1]))
         return Rows(self.n + other.n, self.width, None, values, np.concatenate(columns), starts, has_nan)
 
+    def widened(self, width: int) -> "Rows":
+        """Rows with further features, which are 0."""
+        if self.dense is None:
+            return self._replace(width=width)
+        return _dense_rows(np.pad(self.dense, ((0, 0), (0, width - self.width))), self.has_nan)
+
     def tocsr(self) -> Any:
         """Sparse rows as SciPy's."""
         from scipy.sparse import csr_array

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesvote._checks import Array, InputError, Labels
 from bayesvote._guard import Guard, Uninterrupted, Yielding, telling_rows
@@ -24,12 +25,54 @@ _PATIENCE = 5  # seconds that going back may take before Ctrl-C interrupts it
 _SELDOM = 0.5  # seconds of learning between two copies at least
 
 
+class Forecast(NamedTuple):
+    """What predictions were made of, a line per row: with it a model learns from labels that come late."""
+
+    losses: Array  # (n, K) of the labels
+    scores: Array  # (n, m) or (n, m, K) of the members; without members (n, 0)
+    log_likelihoods: Array  # (n, f) of the labels by each posterior
+    decisions: Array  # (n, 3) or (n, 0): see ``bayesvote.weighting.threshold``
+
+    def part(self, first: int, last: int) -> "Forecast":
+        """Return lines first to last, without a copy."""
+        return Forecast(*(array[first:last] for array in self))
+
+    def take(self, order: NDArray[np.intp]) -> "Forecast":
+        """Return the lines in this order."""
+        return Forecast(*(array[order] for array in self))
+
+    def followed_by(self, other: "Forecast") -> "Forecast":
+        """Return these lines, then others."""
+        return Forecast(*map(np.concatenate, zip(self, other, strict=True)))
+
+    def packed(self) -> Array:
+        """Return everything as one array, a line per row; ``Model.unpacked`` reads it."""
+        return np.concatenate([array.reshape(len(array), -1) for array in self], axis=1)
+
+
 class Chunk(NamedTuple):
-    """Checked rows to learn, with their labels and weights."""
+    """Checked rows to learn, with their labels and weights.
+
+    With a ``forecast`` the labels come late: the weights learn from what the rows' predictions were made of. Lines of
+    rows of weight 0, which are predicted only, are written. With a ``horizon`` the labels are known at once, and the
+    weights are to suit predictions that many rows later.
+    """
 
     rows: Rows
     y: Labels
     w: Array
+    forecast: Forecast | None = None
+    horizon: int = 0
+
+    def part(self, first: int, last: int) -> "Chunk":
+        """Return rows first to last, without a copy."""
+        forecast = None if self.forecast is None else self.forecast.part(first, last)
+        return Chunk(self.rows.part(first, last), self.y[first:last], self.w[first:last], forecast, self.horizon)
+
+    def copy(self) -> "Chunk":
+        """Return the rows in memory of their own."""
+        forecast = None if self.forecast is None else Forecast(*(array.copy() for array in self.forecast))
+        return Chunk(self.rows.copy(), self.y.copy(), self.w.copy(), forecast, self.horizon)
 
 
 # Learns what else there is to learn of a chunk that was learned, and what came of it: changes nothing but returns what
@@ -58,7 +101,7 @@ class Learning(Protocol):
     def revert(self, snapshot: Any) -> None:
         """Take up such a copy, which is given up."""
 
-    def step(self, rows: Rows, y: Labels, w: Array) -> Array:
+    def learn_chunk(self, chunk: Chunk) -> Array:
         """Learn a chunk; return what came of it."""
 
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
@@ -102,11 +145,11 @@ class Journal:
         self._enough = 0.0  # seconds after which there may be another
         self._open: tuple[int, int] | None = None  # count and length of the log before what is being learned
 
-    def learn(self, part: Learning, rows: Rows, y: Labels, w: Array, after: After | None = None) -> Array:
+    def learn(self, part: Learning, given: Chunk, after: After | None = None) -> Array:
         """Learn checked rows, at least one; return what came of them. An error tells how many were learned."""
-        before, shape, guard = self.count.rows, part.shape, part.guard
+        before, shape, guard, rows = self.count.rows, part.shape, part.guard, given.rows
         check_width(part.who, rows, shape.n_features)
-        todo, found = _Todo(rows, y, w), list[Array]()
+        todo, found = _Todo(given), list[Array]()
         try:
             if rows.n <= self._size:
                 with guard.write:
@@ -145,12 +188,12 @@ class Journal:
         start, rows = time.perf_counter(), chunk.rows
         self._numbers += len(rows.values)
         is_kept = self._numbers <= _MOST_KEPT
-        own = Chunk(rows.copy(), chunk.y.copy(), chunk.w.copy()) if is_kept else chunk
+        own = chunk.copy() if is_kept else chunk
         with Uninterrupted():
             try:
                 self._open = self.count.rows, len(self._log)
                 with Yielding():
-                    found.append(part.step(*chunk))
+                    found.append(part.learn_chunk(chunk))
                 self._note(own, chunk, found[0], after)
                 self._open = None
             except BaseException:
@@ -223,7 +266,7 @@ class Journal:
             part.revert(deepcopy(self._snapshot))
             with Yielding(_PATIENCE):
                 for chunk in self._log:
-                    part.step(*chunk)
+                    part.learn_chunk(chunk)
             if self._half is not None and len(self._log) > self._half[0]:
                 self._half[1]()
             before, first = self._open
@@ -255,15 +298,15 @@ def _nothing() -> None:
 class _Todo:
     """Rows that are still to learn."""
 
-    def __init__(self, rows: Rows, y: Labels, w: Array) -> None:
-        self.rows, self.y, self.w = rows, y, w
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk, self.rows = chunk, chunk.rows
         self.at = 0
 
     def take(self, most: int) -> Chunk:
         """Take the next rows away."""
         first, last = self.at, min(self.at + most, self.rows.n)
         self.at = last
-        return Chunk(self.rows.part(first, last), self.y[first:last], self.w[first:last])
+        return self.chunk.part(first, last)
 
 
 class Teachable(Protocol):

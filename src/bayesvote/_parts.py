@@ -50,6 +50,12 @@ class Part:
     """Something that a model file can hold: its parameters make it anew, then it takes up what it had learned."""
 
     complete: ClassVar[bool] = False  # whether it is a model by itself, not only a part of one
+    # Names that the rest of the library calls and users do not. Tab completion leaves out those of all base classes.
+    _internal: ClassVar[str] = "complete learned parameters reference restore who"
+
+    def __dir__(self) -> list[str]:
+        hidden = {name for kind in type(self).__mro__ for name in vars(kind).get("_internal", "").split()}
+        return [name for name in super().__dir__() if name not in hidden]
 
     @property
     def who(self) -> str:
@@ -94,6 +100,7 @@ class Versioned(ABC, Generic[S]):
     """States as files keep them. What a file brings is checked here, as kernels trust their indices."""
 
     version: ClassVar[int] = 1  # of the state; raise it when the arrays change, and teach ``upgraded`` the old ones
+    _internal: ClassVar[str] = "age arrays check_state refilled upgraded version"
 
     @abstractmethod
     def check_state(self, state: S) -> None:
@@ -133,6 +140,10 @@ class Stateful(Versioned[S], Part):
     and copying see to that; ``state`` is what learns, not a copy.
     """
 
+    _internal = (
+        "blank check_weights checked checked_labelled fresh install least_bytes pipeline progress ready "
+        "returning revert snapshot step undisturbed wider"
+    )
     _state: S | None = None
     _shape: Shape | None = None
     _guard: Guard
@@ -171,10 +182,14 @@ class Stateful(Versioned[S], Part):
     def step(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Learn a chunk of checked rows; return what came of it."""
 
+    def learn_chunk(self, chunk: Chunk) -> Array:
+        """Learn a chunk; return what came of it. By default labels that come late are learned like others."""
+        return self.step(chunk.rows, chunk.y, chunk.w)
+
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
         """Learn chunks in their order; give what came of each. The next may be begun before that."""
         for chunk in chunks:
-            yield self.step(*chunk)
+            yield self.learn_chunk(chunk)
 
     def progress(self) -> Progress:
         """How far it has come in learning."""

@@ -7,21 +7,25 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayesvote import _checks, losses
 from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
 from bayesvote._guard import Guard
 from bayesvote._input import Rows, RowsLike, check_width, started
-from bayesvote._journal import CHUNK, Chunk
-from bayesvote._parts import Learned, Rng, Shape, looking, restored_shape
+from bayesvote._journal import CHUNK, Chunk, Forecast
+from bayesvote._parts import Learned, Rng, Shape, like, looking, restored_shape
 from bayesvote._threads import in_background, n_threads
+from bayesvote.horizon import WAITING, Gap
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
 from bayesvote.members.attribution import Explanation, per_score, shares_of
 from bayesvote.members.base import check_bank
 from bayesvote.model import Model, decided
 from bayesvote.weighting import GammaRate, Posterior, Weighter
+from bayesvote.weighting.threshold import WIDTH, Threshold
+
+_THRESHOLD = "threshold_"  # begins the names of its arrays in files
 
 
 @dataclass
@@ -50,6 +54,9 @@ class Ensemble(Model[Any]):
     bank: Bank[Any]
     weighter: Weighter[Any] = field(default_factory=GammaRate)
     loss: str | Loss = "ramp"
+    _gap: Gap | None = field(default=None, init=False, repr=False, compare=False)
+    _threshold: Threshold | None = field(default=None, init=False, repr=False, compare=False)
+    _judged: NDArray[np.bool_] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the parts."""
@@ -89,6 +96,7 @@ class Ensemble(Model[Any]):
         self._check_loss()
         state = self.weighter.init(self.bank.n_members)
         self.bank.start(n_features, n_classes, rng)
+        self._gap = self._threshold = None
         return state
 
     @property
@@ -97,24 +105,27 @@ class Ensemble(Model[Any]):
         return self.bank.guard
 
     def snapshot(self) -> Any:
-        """Copy what learning changes: the members and the weighter's state."""
-        return self.bank.snapshot(), deepcopy(self._state)
+        """Copy what learning changes: the members, the weighter's state, and the rows that wait."""
+        return self.bank.snapshot(), deepcopy((self._state, self._threshold)), self._gap
 
     def returning(self, snapshot: Any) -> Callable[[], None]:
         """Get ready to take up such a copy."""
-        of_bank, state = snapshot
+        of_bank, (state, threshold), gap = snapshot
         bank_returns = self.bank.returning(of_bank)
 
         def take_up() -> None:
             bank_returns()
-            self._state = state
+            self._state, self._threshold, self._gap = state, threshold, gap
 
         return take_up
 
     def _losses(self, rows: Rows) -> Array:
         """Ensemble loss (n, K) of every label."""
         rule = self.weighter.rule(started("Ensemble.losses", self.state))
-        return np.concatenate([rule(G) for G in self._label_losses(rows)])
+        found = np.concatenate([rule(G) for G in self._label_losses(rows)])
+        if self._threshold is not None:
+            self._threshold.answer(found)
+        return found
 
     def check_weights(self, w: Array) -> None:
         """Refuse sample weights that the members cannot learn from, and more rows than the weighter can take."""
@@ -127,6 +138,113 @@ class Ensemble(Model[Any]):
         out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, y, w)
         return out
 
+    def learn_chunk(self, chunk: Chunk) -> Array:
+        """Ensemble losses (n, K), row t before row t is learned."""
+        if chunk.horizon and self.bank.learns:
+            return self._learn_in_periods(chunk)
+        self._finish_gap()
+        if chunk.forecast is None:
+            return super().learn_chunk(chunk)
+        return self._learn_late(chunk, chunk.forecast)
+
+    def _learn_late(self, chunk: Chunk, forecast: Forecast) -> Array:
+        """Learn rows whose labels come late, and predict those of weight 0, whose lines of the forecast are written."""
+        rows, y, w = chunk.rows, chunk.y, chunk.w
+        asked = w == 0
+        scores = self.bank.advance(rows, y, w)
+        forecast.scores[asked] = scores[asked]
+        G = losses.of_labels(self.loss, forecast.scores)
+        out, self._state = self.weighter.advance_late(self.state, G, y, w, forecast.log_likelihoods)
+        forecast.losses[asked] = out[asked]
+        if forecast.decisions.shape[1]:
+            self._late_threshold().learn(out, y, w, forecast.decisions)
+        return out
+
+    def _late_threshold(self) -> Threshold:
+        """Return the threshold that is learned from late labels."""
+        if self._threshold is None:
+            self._threshold = Threshold.start(self.n_classes)
+        return self._threshold
+
+    def _learn_in_periods(self, chunk: Chunk) -> Array:
+        """Learn rows at once or, in the gap that ends each period, when it ends."""
+        if self._gap is not None and self._gap.horizon != chunk.horizon:
+            self._finish_gap()
+        gap = self._gap or Gap.start(chunk.horizon)
+        found, judged, at = list[Array](), np.zeros(chunk.rows.n, dtype=bool), 0
+        while at < chunk.rows.n:
+            stop = at + gap.next_part(chunk.w[at:])
+            part = chunk.part(at, stop)
+            if gap.held:
+                judged[at:stop] = part.w != 0
+                forecast, answered = self._predicted(part.rows)
+                found.append(answered)
+                self._gap = gap = gap.with_waiting(part._replace(forecast=forecast))
+                if gap.seen == gap.period.n_rows:
+                    self._learn_waiting(gap)
+                    self._gap = gap = gap.finished()
+            else:
+                found.append(self._learn_near(part))
+                self._gap = gap = gap.passed(int(np.count_nonzero(part.w)))
+            at = stop
+        self._judged = judged
+        return np.concatenate(found)
+
+    def _learn_near(self, chunk: Chunk) -> Array:
+        scores = self.bank.advance(chunk.rows, chunk.y, chunk.w)
+        G = losses.of_labels(self.loss, scores)
+        out, self._state = self.weighter.advance_near(self.state, G, chunk.y, chunk.w)
+        return out
+
+    def _learn_waiting(self, gap: Gap) -> None:
+        """Learn the rows of a gap: members from the rows, weights from the forecasts."""
+        waiting = gap.waiting
+        if waiting is None:
+            return
+        rows, y, w, forecast, _ = waiting
+        assert forecast is not None
+        self.bank.advance(rows.widened(self.bank.n_features), y, w)
+        G, first = losses.of_labels(self.loss, forecast.scores), gap.first_judged
+        _, self._state = self.weighter.advance_near(self.state, G[:first], y[:first], w[:first])
+        late = np.ascontiguousarray(forecast.log_likelihoods[first:])
+        out, self._state = self.weighter.advance_late(self.state, G[first:], y[first:], w[first:], late)
+        if forecast.decisions.shape[1]:
+            decisions = np.ascontiguousarray(forecast.decisions[first:])
+            self._late_threshold().learn(out, y[first:], w[first:], decisions)
+
+    def _finish_gap(self) -> None:
+        """Learn the rows that wait, as the next ones are learned otherwise."""
+        if self._gap is not None:
+            self._learn_waiting(self._gap)
+            self._gap = None
+        self._judged = None
+
+    @property
+    def judged(self) -> NDArray[np.bool_] | None:
+        """Rows of the last chunk with losses like those of predictions at the horizon of use; None for all."""
+        return self._judged
+
+    def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of a row's scores, log-likelihoods and decision."""
+        m, k = self.bank.n_members, self.n_classes
+        has_threshold = self.loss_scale is LossScale.LOG_PROBABILITY
+        late = self.weighter.n_log_likelihoods(self.state, k)
+        return (m,) if k == 2 else (m, k), (late,), (WIDTH if has_threshold else 0,)
+
+    def _predicted(self, rows: Rows) -> tuple[Forecast, Array]:
+        """Return the forecast of rows, and the losses by which they are answered."""
+        found = []
+        for start in range(0, max(rows.n, 1), CHUNK):
+            scores = self.bank.score(rows.part(start, min(start + CHUNK, rows.n)))
+            of_labels, late = self.weighter.forecast(self.state, losses.of_labels(self.loss, scores))
+            found.append(Forecast(of_labels, scores, late, np.empty((len(scores), 0))))
+        forecast = found[0] if len(found) == 1 else Forecast(*map(np.concatenate, zip(*found, strict=True)))
+        if self.loss_scale is not LossScale.LOG_PROBABILITY:
+            return forecast, forecast.losses
+        answered = forecast.losses.copy()
+        threshold = self._threshold or Threshold.start(self.n_classes)
+        return forecast._replace(decisions=threshold.answer(answered)), answered
+
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
         """Ensemble losses (n, K) of every chunk, row t before row t is learned.
 
@@ -135,15 +253,18 @@ class Ensemble(Model[Any]):
         """
         source = iter(chunks)
         chunk = next(source, None)
-        scores = None if chunk is None else self.bank.advance(*chunk)
+        while chunk is not None and (chunk.horizon or chunk.forecast is not None or self._gap is not None):
+            yield self.learn_chunk(chunk)
+            chunk = next(source, None)
+        scores = None if chunk is None else self.bank.advance(*chunk[:3])
         while chunk is not None and scores is not None:
             following, job = next(source, None), None
             if following is not None and n_threads() > 1 and not self.bank.foreign:
-                job = in_background(partial(self.bank.advance, *following))
+                job = in_background(partial(self.bank.advance, *following[:3]))
             out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, chunk.y, chunk.w)
             yield out
             if following is not None:
-                scores = job.result() if job else self.bank.advance(*following)
+                scores = job.result() if job else self.bank.advance(*following[:3])
             chunk = following
 
     @looking
@@ -234,7 +355,8 @@ class Ensemble(Model[Any]):
         """Members, weighter, loss, and the rows learned where the posterior counts them."""
         loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
         learned = self.weighter.learned_weight(self.state) if isinstance(self.weighter, Posterior) else None
-        rows = None if learned is None else round(learned)
+        waiting = None if self._gap is None else self._gap.waiting
+        rows = None if learned is None else round(learned + (0.0 if waiting is None else waiting.w.sum()))
         return {"members": self.bank.n_members, "weighter": str(self.weighter), "loss": loss, "rows_learned": rows}
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
@@ -250,17 +372,39 @@ class Ensemble(Model[Any]):
         """The weighter's state, checked."""
         if self.state is None:
             return None
-        facts = {"shape": list(map(int, started(self.who, self.shape))), "version": self.weighter.version}
-        return Learned(facts, self.weighter.arrays(self.state))
+        facts: dict[str, Any] = {"shape": list(map(int, started(self.who, self.shape)))}
+        facts["version"] = self.weighter.version
+        arrays = dict(self.weighter.arrays(self.state))
+        if self._gap is not None:
+            facts["gap"] = self._gap.facts()
+            arrays |= dict(self._gap.arrays())
+        if self._threshold is not None:
+            arrays |= {_THRESHOLD + name: array for name, array in self._threshold._asdict().items()}
+        return Learned(facts, arrays)
 
     def restore(self, learned: Learned, room: int) -> None:
-        """Take up the weighter's state; the members have theirs already."""
+        """Restore the weighter's state and the rows that wait; the members have their states already."""
         shape = restored_shape(learned)
         if self.bank.shape != shape:
             raise ValueError(f"members for {self.bank.shape} features and classes instead of {shape}")
         self._check_loss()
-        m = self.bank.n_members
-        self._state = self.weighter.restored(m, learned.facts["version"], learned.arrays, room)
+        waiting, of_threshold, arrays = (dict[str, Any]() for _ in range(3))
+        for name, array in learned.arrays.items():
+            own = waiting if name.startswith(WAITING) else of_threshold if name.startswith(_THRESHOLD) else arrays
+            own[name] = array
+        threshold = Threshold.start(shape.n_classes) if of_threshold else None
+        if threshold is not None:
+            found = {name.removeprefix(_THRESHOLD): array for name, array in of_threshold.items()}
+            threshold = like(threshold, found)
+            threshold.check()
+        state = self.weighter.restored(self.bank.n_members, learned.facts["version"], arrays, room)
+        self._state, self._threshold, self._gap = state, threshold, None
+        if "gap" in learned.facts:
+            self._gap = Gap.restored(learned.facts["gap"], waiting, shape.n_features, self.empty_forecast(0))
+            if self._gap.waiting is not None and self._gap.waiting.forecast is not None:
+                self.check_forecast(self._gap.waiting.forecast)
+        elif waiting:
+            raise ValueError("rows that wait without a gap")
 
     def _check_loss(self) -> None:
         loss = losses.get(self.loss)

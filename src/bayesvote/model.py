@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows, RowsLike, check_width
-from bayesvote._journal import After, telling
-from bayesvote._parts import S, Stateful
+from bayesvote._journal import After, Chunk, Forecast, telling
+from bayesvote._parts import S, Stateful, require, within
 from bayesvote.losses import LossScale
 
 LEAST = 1e-9  # no label is impossible, so that logarithms are finite
@@ -35,6 +35,7 @@ class Model(Stateful[S]):
     """
 
     complete = True
+    _internal = "advance losses shares"
 
     @property
     @abstractmethod
@@ -83,12 +84,80 @@ class Model(Stateful[S]):
 
     @final
     @telling
-    def advance(self, rows: Rows, y: Labels, w: Array, after: After | None = None) -> Array:
+    def advance(
+        self,
+        rows: Rows,
+        y: Labels,
+        w: Array,
+        after: After | None = None,
+        *,
+        forecast: Forecast | None = None,
+        horizon: int = 0,
+    ) -> Array:
         """Do what decide_then_learn does, for rows, labels and weights that are checked.
 
-        ``after`` is called with every chunk that was learned and its losses, before anybody else sees the model.
+        ``after`` is called with every chunk that was learned and its losses, before other threads see the model.
+        ``forecast`` is what the rows' predictions were made of, for labels that come late; lines of rows of weight 0
+        are written. With ``horizon`` weights are learned for predictions that many rows after the last label. See
+        docs/horizon.md.
         """
-        return self._journal.learn(self, rows, y, w, after) if rows.n else self.losses(rows)
+        if not rows.n:
+            return self.losses(rows)
+        return self._journal.learn(self, Chunk(rows, y, w, forecast, horizon), after)
+
+    @final
+    def forecast(self, rows: Rows) -> tuple[Forecast, Array]:
+        """Return what the answers to checked rows are made of, for ``advance``, and their losses (n, K)."""
+        with self.guard.read:
+            check_width(self.who, rows, self.n_features)
+            return self._predicted(rows)
+
+    @final
+    def empty_forecast(self, n: int) -> Forecast:
+        """Return room for the forecasts of n rows."""
+        return Forecast(np.empty((n, self.n_classes)), *(np.empty((n, *shape)) for shape in self.forecast_shapes()))
+
+    @final
+    def unpacked(self, packed: Array) -> Forecast:
+        """Return the forecasts that ``Forecast.packed`` returned as one array; one of another model is refused."""
+        arrays, at = list[Array](), 0
+        for blank in self.empty_forecast(0):
+            width = int(np.prod(blank.shape[1:]))
+            arrays.append(packed[:, at : at + width].reshape(len(packed), *blank.shape[1:]))
+            at += width
+        require(packed.ndim == 2 and packed.shape[1] == at, f"a forecast must hold {at} numbers")
+        forecast = Forecast(*arrays)
+        self.check_forecast(forecast)
+        return forecast
+
+    def check_forecast(self, forecast: Forecast) -> None:
+        """Refuse numbers of a forecast that no prediction leads to."""
+        require(not np.any(np.isinf(forecast.scores)), "scores must be finite or missing")
+        for name, array in forecast._asdict().items():
+            require(name == "scores" or bool(np.all(np.isfinite(array))), f"{name} must be finite")
+        if forecast.decisions.shape[1]:
+            labels = forecast.decisions[:, :2]
+            require(within(labels, 0, self.n_classes - 1), "decisions must be labels")
+
+    def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of a row's scores, log-likelihoods and decision; by default only the losses are needed."""
+        return (0,), (0,), (0,)
+
+    def _predicted(self, rows: Rows) -> tuple[Forecast, Array]:
+        losses = self._losses(rows)
+        return self.empty_forecast(rows.n)._replace(losses=losses), losses
+
+    def learn_chunk(self, chunk: Chunk) -> Array:
+        """Learn a chunk; return its losses, those of late labels as they were when the rows were predicted."""
+        losses = super().learn_chunk(chunk)
+        if chunk.forecast is not None:
+            chunk.forecast.losses[chunk.w == 0] = losses[chunk.w == 0]
+        return losses
+
+    @property
+    def judged(self) -> NDArray[np.bool_] | None:
+        """Rows of the last chunk with losses like those of predictions at the horizon of use; None for all."""
+        return None
 
     def probabilities(self, losses: Array) -> Array:
         """Probabilities (n, K) of the labels from their losses; the largest is that of the decision."""

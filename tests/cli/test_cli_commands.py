@@ -375,7 +375,8 @@ def test_bench(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bench._synthetic
     monkeypatch.setattr(bench, "_synthetic", lambda _: whole(500))
     said = json.loads(cli("bench", "--json").out)
-    assert len(said["models"]) == 10
+    assert [model["model"] for model in said["models"]][:2] == ["the default classifier", 'members="fast"']
+    assert len(said["models"]) == 12
     assert all(model["us_per_row"] > 0 and model["products"] > 0 for model in said["models"])
 
 

@@ -36,6 +36,14 @@ def test_a_raw_table_just_works(cli: Cli, table: Path, tmp_path: Path) -> None:
     assert "has no rows after the 400 of the checkpoint: nothing was learned" in again.err
 
 
+def test_trees_by_name(cli: Cli, csv_file: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "m"
+    done = cli("run", csv_file, "--members", "tree(max_nodes=64)", "--n-members", 8, "-o", saved)
+    assert done.code == 0, done.err
+    assert type(load(saved).model_.bank).__name__ == "TreeBank"
+    assert "Tree" in cli("inspect", saved).out
+
+
 def test_chunks_and_interruptions_change_nothing(cli: Cli, table: Path, tmp_path: Path) -> None:
     options = ("--classes", "A,B", *SMALL, "--delay", 5)
     for size in (7, 4096):

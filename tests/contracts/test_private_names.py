@@ -26,7 +26,7 @@ def intrusions(package: str, tree: ast.AST) -> list[str]:
     return [
         ".".join(parts)
         for parts in imported(tree)
-        if parts[0] != package and any(name.startswith("_") for name in parts[1:])
+        if parts[0] != package and any(name.startswith("_") and not name.startswith("__") for name in parts[1:])
     ]
 
 
@@ -48,6 +48,7 @@ from bayesvote.datasets._readers import Chunk
 from bayesvote.datasets.streams import _guess
 from bayesvote.datasets import _libsvm_kernels
 import bayesvote.persistence._file
+from bayesvote._version import __version__
 """
     assert intrusions("cli", ast.parse(code)) == [
         "datasets._readers.Chunk",

@@ -1,5 +1,6 @@
 """What only the Bayesian ensemble has: its weights' uncertainty, abstention, merging and unlearning."""
 
+import re
 import sys
 from importlib import import_module
 from typing import Any
@@ -12,7 +13,8 @@ from sklearn.datasets import load_breast_cancer
 
 from bayesvote._checks import Array
 from bayesvote.estimators import BayesianEnsembleClassifier
-from bayesvote.members import Frozen, PerceptronBank, pretrain
+from bayesvote.members import Frozen, PerceptronBank, named, pretrain
+from bayesvote.persistence import dumps, loads
 from bayesvote.weighting import GammaRate, JointGaussian, NumericalPosterior, Voting
 
 linear: Any = import_module("sklearn.linear_model")
@@ -190,7 +192,7 @@ def test_unfitted_classifiers_learn_online() -> None:
         BayesianEnsembleClassifier([trees.DecisionTreeClassifier()]).fit(X, y)
 
 
-@pytest.mark.parametrize("members", ["mixed", "perceptron", "averaged_perceptron", "naive_bayes", "fern"])
+@pytest.mark.parametrize("members", ["mixed", "perceptron", "averaged_perceptron", "naive_bayes", "fern", "tree"])
 @pytest.mark.parametrize(
     "weighter",
     ["averaged_sgd", "gamma_rate", "gamma_shape", "gamma_shape_rate", "joint_gaussian", "sgd", "voting"],
@@ -202,6 +204,23 @@ def test_names(members: str, weighter: str) -> None:
     assert model.score(X, y) > 0.85
     chances = model.predict_proba(X)
     np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(X))
+
+
+def test_the_docstring_names_all_members() -> None:
+    described = re.search(r"members : .*?with parameters", BayesianEnsembleClassifier.__doc__ or "", re.DOTALL)
+    assert described is not None
+    assert set(re.findall(r'"(\w+)"', described[0])) == set(named())
+
+
+def test_trees_by_name() -> None:
+    X, y = data()
+    model = BayesianEnsembleClassifier("tree(max_nodes=64)", 20, random_state=0).fit(X[:300], y[:300])
+    assert model.weights_["kind"].tolist().count("Tree") == 14
+    assert model.score(X[300:], y[300:]) > 0.93
+    again = loads(dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match="n_members must be an integer of at least 1"):
+        BayesianEnsembleClassifier("tree", 0).fit(X, y)
 
 
 def test_max_features() -> None:
@@ -238,6 +257,7 @@ def test_a_loss_of_the_users_own() -> None:
         ({"forgetting": 0.9}, "follow changes by themselves"),
         ({"forgetting": 1.5}, "forgetting must be in"),
         ({"members": "fern", "max_features": 0.5}, "choose their features themselves"),
+        ({"members": "tree", "max_features": 0.5}, "choose their features themselves"),
         ({"members": PerceptronBank(), "max_features": 0.5}, "unless the members are named"),
         ({"max_features": 31}, "at most the 30 features"),
         ({"loss": "rampp"}, r"BayesianEnsembleClassifier: loss must be one of"),

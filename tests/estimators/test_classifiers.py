@@ -80,6 +80,9 @@ def test_probabilities_and_decision_function_agree_with_predict(classifier: Onli
     assert chances.min() >= 0
     np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], labels)
+    logs = model.predict_log_proba(hidden)
+    assert np.isfinite(logs).all()
+    np.testing.assert_array_equal(logs, np.log(chances))
     best = votes.argmax(axis=1) if len(model.classes_) > 2 else (votes > 0).astype(int)
     np.testing.assert_array_equal(model.classes_[best], labels)
     np.testing.assert_allclose(chances[0], 1 / len(model.classes_), atol=0.3)
@@ -286,3 +289,15 @@ def test_labels_of_several_kinds_are_refused_in_words() -> None:
         model.fit(np.eye(2), mixed)
     with pytest.raises(ValueError, match="classes: must hold labels of one kind"):
         model.partial_fit(np.eye(2), ["ann", "ann"], classes=mixed)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict_proba_then_learn"])
+@pytest.mark.parametrize("table", [False, True])
+def test_a_warning_shows_the_line_of_the_user_once(method: str, table: bool) -> None:
+    X, y = two_classes()
+    rows: Any = {"a": ["x", "y"] * 20, "b": X[:40, 0]} if table else X[:40, :2]
+    known: dict[str, Any] = {} if method == "fit" else {"classes": ["benign", "malignant"]}
+    model = BayesianEnsembleClassifier(n_members=3, random_state=0)
+    with pytest.warns(UserWarning, match="A column-vector y was passed") as told:
+        getattr(model, method)(rows, y[:40, None], **known)
+    assert [warning.filename for warning in told] == [__file__]

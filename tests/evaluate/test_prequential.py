@@ -1,6 +1,7 @@
 """Prequential evaluation against plain loops, for models of every kind."""
 
 import json
+import pickle
 from collections.abc import Callable
 from copy import deepcopy
 from importlib import import_module
@@ -460,3 +461,19 @@ def test_steps_tell_the_probability_of_the_likeliest_label(delay: int) -> None:
                 dicts.learn_one(dict(enumerate(X[t - delay].tolist())), int(y[t - delay]))
     assert np.isnan(said["scikit"][: delay + 1]).all()
     assert np.isnan(said["bare"]).all()
+
+
+def test_results_are_shown_in_one_line() -> None:
+    X, y = rows()
+    result = prequential(OzaBoost(n_members=3).start(4, rng=0), X, y)
+    shown = repr(result)
+    assert shown.startswith(f"Prequential(rows=120, error={result.error:.4g}, majority_error=")
+    assert "nan" not in shown  # no probabilities, no Brier score
+    assert "array" not in shown
+    assert repr(result.tally) == shown.replace("Prequential", "Tally")
+    assert repr(Tally()) == "Tally(rows=0, error=0)"
+    again = pickle.loads(pickle.dumps(result))
+    assert repr(again) == shown
+    np.testing.assert_array_equal(again.predictions, result.predictions)
+    (step,) = steps({"ours": OzaBoost(n_members=3).start(4, rng=0)}, X, y)
+    assert repr(step) == f"Step(rows=120, tallies={{'ours': {result.tally!r}}})"

@@ -27,7 +27,18 @@ from bayesvote.members import Bank
 from bayesvote.persistence import dumps, loads
 
 WIDE = 2**20
-NAMES = ["adaptive", "fast", "mixed", "averaged_perceptron", "fern", "linear", "logistic", "naive_bayes", "perceptron"]
+NAMES = [
+    "adaptive",
+    "fast",
+    "mixed",
+    "averaged_perceptron",
+    "fern",
+    "linear",
+    "logistic",
+    "naive_bayes",
+    "perceptron",
+    "tree",
+]
 
 
 def text(n: int, width: int, held: int = 20, seed: int = 0) -> tuple[Any, Labels]:

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit, softmax
 
 from bayesvote import Committees, NaiveBayesBank, PerceptronBank, TreeBank, adaptive, fast
-from bayesvote.members import Bank
+from bayesvote.members import Bank, named
 
 
 def rows(n_classes: int) -> tuple[Any, Any]:
@@ -57,7 +57,11 @@ def all_members(bank: Bank[Any]) -> int:
 
 @pytest.mark.parametrize(
     ("mixture", "n"),
-    [*((adaptive, n) for n in (3, 4, 7, 10, 19, 20, 31, 100, 250)), *((fast, n) for n in (5, 8, 20, 31, 100))],
+    [
+        *((adaptive, n) for n in (3, 4, 7, 10, 19, 20, 31, 100, 250)),
+        *((fast, n) for n in (5, 8, 20, 31, 100)),
+        *((named().get("tree"), n) for n in (1, 2, 9, 13, 52, 100, 250)),
+    ],
 )
 def test_mixtures_have_as_many_members_as_asked_for(mixture: Any, n: int) -> None:
     bank = mixture(n)
@@ -75,3 +79,10 @@ def test_the_default_is_as_its_docstring_says() -> None:
     assert names.count("Neighbours of") == 2
     assert names.count("38 x NaiveBayes") == 1
     assert "Tree" not in " ".join(fast().member_names())
+
+
+def test_52_trees_by_name_are_the_bank_of_trees() -> None:
+    assert named()["tree"](52).member_names() == TreeBank().member_names()
+    small: Any = named()["tree"](100, rows_kept=256, max_nodes=64, max_features=3)
+    assert (small.rows_kept, small.max_nodes, small.max_features) == (256, 64, 3)
+    assert [group[0] for group in small.recent] == [256, 256]

@@ -21,6 +21,7 @@ from bayesvote import (
     PerceptronBank,
     Union,
     Voting,
+    __version__,
 )
 from bayesvote.estimators import OSBoostClassifier
 from bayesvote.persistence import ModelFileError, _file, dumps, load, loads, save
@@ -40,6 +41,7 @@ def test_the_file_is_a_safetensors_file(tmp_path: Path) -> None:
     with safe_open(tmp_path / "m.safetensors", framework="numpy") as file:
         about = file.metadata()
     assert (about["format"], about["version"]) == ("bayesvote", "2")
+    assert about["library"] == __version__
     assert json.loads(about["model"])["parameters"]["weighter"]["kind"] == "JointGaussian"
 
 

@@ -7,19 +7,21 @@ from typing import Any
 from bayesvote._named import initializer
 from bayesvote.estimators import OnlineClassifier
 
+# These are for rows in chunks: an adapter is given a seed, and its rows one by one.
+_LEFT_OUT = ("random_state", "shuffle", "horizon")
 _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def wrap(
     adapter: Any, estimator: type[OnlineClassifier[Any]], begin: Callable[[Any], None], first: str = "", **more: Any
 ) -> None:
-    """Let an adapter take what its estimator takes, but for random_state, with a parameter before and some behind.
+    """Let an adapter take what its estimator takes, but for some, with a parameter before and some behind.
 
     ``begin`` does the rest of the construction.
     """
     own = [one.replace(kind=_EITHER) for one in inspect.signature(estimator).parameters.values()]
     parameters = [inspect.Parameter(first, _EITHER, annotation=Any)] if first else []
-    parameters += [one for one in own if one.name != "random_state"]
+    parameters += [one for one in own if one.name not in _LEFT_OUT]
     parameters += [inspect.Parameter(name, _EITHER, default=value, annotation=Any) for name, value in more.items()]
     adapter.estimator = estimator
     type.__setattr__(adapter, "__init__", initializer(parameters, begin))

@@ -48,6 +48,7 @@ class Booster(Model[BoosterState]):
     scale: bool = field(default=False, kw_only=True)
 
     version = 3
+    _internal = "most_learned most_record"
 
     @abstractmethod
     def _rule(self) -> Rule:

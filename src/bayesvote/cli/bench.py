@@ -9,6 +9,7 @@ import numpy as np
 from rich.table import Table
 
 from bayesvote import (
+    BayesianEnsembleClassifier,
     Ensemble,
     Frozen,
     GammaRate,
@@ -99,6 +100,8 @@ def _models(X: Array, y: Labels) -> Iterator[tuple[str, Callable[[], Any], int]]
         bank.scores_then_learn(X[:1000], y[:1000])
         return Ensemble(Frozen(bank), GammaRate()).start(d)
 
+    yield "the default classifier", partial(BayesianEnsembleClassifier, n_members=_MEMBERS, random_state=0), 20_000
+    yield 'members="fast"', partial(BayesianEnsembleClassifier, "fast", _MEMBERS, random_state=0), 50_000
     yield "Perceptrons, GammaRate", lambda: Ensemble(PerceptronBank(_MEMBERS), GammaRate()).start(d, rng=0), 100_000
     yield "the same, frozen", frozen, 100_000
     yield "naive Bayes, GammaRate", lambda: Ensemble(NaiveBayesBank(_MEMBERS), GammaRate()).start(d, rng=0), 50_000

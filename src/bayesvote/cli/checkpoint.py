@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import InputError
 from bayesvote._files import replace_file
+from bayesvote._journal import Forecast
 from bayesvote.datasets import Chunk
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.evaluate import Tally
 from bayesvote.persistence import dumps, loads
 
-_FORMAT = "bayesvote checkpoint 3"
+_FORMAT = "bayesvote checkpoint 4"
 
 
 class Checkpoint(NamedTuple):
@@ -39,6 +41,8 @@ class Checkpoint(NamedTuple):
         The figures so far.
     waiting
         Rows of a stream that comes only once, if they were predicted and wait for their label; None if there are none.
+    forecasts
+        What the predictions of the rows were made of that wait for their label; None if there are none.
     model
         The model so far.
     """
@@ -51,6 +55,7 @@ class Checkpoint(NamedTuple):
     predictions: list[Any] | None
     tally: dict[str, Any]
     waiting: dict[str, Any] | None
+    forecasts: dict[str, Any] | None
     model: Any
 
     def save(self, path: Path) -> None:
@@ -89,6 +94,7 @@ class Checkpoint(NamedTuple):
             "predictions": list | None,
             "tally": dict,
             "waiting": dict | None,
+            "forecasts": dict | None,
             "model": OnlineClassifier,
         }
         for name, kind in kinds.items():
@@ -103,6 +109,8 @@ class Checkpoint(NamedTuple):
         Tally.from_json(self.tally)
         if self.waiting is not None:
             unpacked(self.waiting)
+        if self.forecasts is not None:
+            unpacked_forecasts(self.forecasts, self.model.model_.empty_forecast(0))
 
 
 class Fingerprint:
@@ -167,3 +175,29 @@ def unpacked(rows: dict[str, Any]) -> Chunk:
 
         X = csr_array(tuple(np.array(part) for part in rows["sparse"]), shape=(len(y), rows["width"]))
     return Chunk(X, y, np.zeros(len(y), dtype=np.int64))
+
+
+def packed_forecasts(forecasts: Forecast | None) -> dict[str, Any] | None:
+    """Return forecasts in types that JSON has."""
+    if forecasts is None:
+        return None
+    return {
+        name: {"shape": list(array.shape), "bytes": b64encode(array.tobytes()).decode()}
+        for name, array in forecasts._asdict().items()
+    }
+
+
+def unpacked_forecasts(packed: dict[str, Any], blank: Forecast) -> Forecast:
+    """Return forecasts that fit a model, of which ``blank`` is one of no rows."""
+    if packed.keys() != set(Forecast._fields):
+        raise ValueError("forecasts")
+    arrays = {
+        name: np.frombuffer(b64decode(part["bytes"]), dtype=np.float64).reshape(part["shape"]).copy()
+        for name, part in packed.items()
+    }
+    found = Forecast(**arrays)
+    if len({len(array) for array in found}) > 1 or any(
+        array.shape[1:] != like.shape[1:] for array, like in zip(found, blank, strict=True)
+    ):
+        raise ValueError("forecasts")
+    return found

@@ -17,9 +17,10 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from bayesvote._checks import InputError, UnknownLabelError
 from bayesvote._files import naming
+from bayesvote._journal import Forecast
 from bayesvote.cli import show
 from bayesvote.cli.advice import advise
-from bayesvote.cli.checkpoint import Checkpoint, Fingerprint, packed, unpacked
+from bayesvote.cli.checkpoint import Checkpoint, Fingerprint, packed, packed_forecasts, unpacked, unpacked_forecasts
 from bayesvote.cli.errors import usage
 from bayesvote.cli.interrupts import Interrupts, Stopped, interrupts
 from bayesvote.cli.predictions import Predictions
@@ -105,6 +106,8 @@ class Training:
         self.before = self.fingerprint, self.waiting  # the rows that are being learned
         self.lines: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # of the rows that are being learned
         self.tally: Tally | None = None
+        self.forecasts: Forecast | None = None  # of the rows that wait for their labels
+        self.last_step: Step | None = None
         self.model: Any = None
         self.classes: NDArray[Any] = np.empty(0)
         self.saved = self._saved(checkpoint) if checkpoint is not None and checkpoint.exists() else None
@@ -197,6 +200,8 @@ class Training:
             raise typer.BadParameter(message, param_hint="--resume")
         self.model, self.tally, self.total = saved.model, Tally.from_json(saved.tally), saved.total
         self.columns = saved.columns
+        if saved.forecasts is not None:
+            self.forecasts = unpacked_forecasts(saved.forecasts, saved.model.model_.empty_forecast(0))
         self.classes = np.array(saved.classes)
         if self.from_here:
             self.total = None
@@ -272,7 +277,7 @@ class Training:
         due = self.rows + self.every
         started, before = time.perf_counter(), self.rows
         for step in self._steps(chunks, stop):
-            self.tally = step.tallies[_NAME]
+            self.tally, self.last_step = step.tallies[_NAME], step
             if sink is not None:
                 first = self.rows - len(step.labels) + 1
                 sink.add(first, step.labels, step.predictions[_NAME], step.probabilities[_NAME])
@@ -297,6 +302,7 @@ class Training:
                 chunk_size=self.settings.chunk_size,
                 delay=self.settings.delay,
                 tallies=None if self.tally is None else {_NAME: self.tally},
+                forecasts={_NAME: self.forecasts},
             )
         except UnknownLabelError as error:
             subject = f"{self.source}, {self.stream.unit} {self.lines[error.row]}: the label"
@@ -391,6 +397,7 @@ class Training:
             predictions=None if sink is None else sink.safe(),
             tally=(self.tally or Tally()).to_json(),
             waiting=waiting,
+            forecasts=packed_forecasts(self.forecasts if self.last_step is None else self.last_step.forecasts[_NAME]),
             model=self.model,
         ).save(self.checkpoint)
         self.kept = self.rows

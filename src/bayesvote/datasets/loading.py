@@ -129,6 +129,9 @@ def scale(X: Any) -> Any:
     Sparse features are divided by their largest size instead, so that zeros stay zeros. Of a DataFrame, of pandas or
     polars, the columns of numbers are mapped, and the others stay as they are.
 
+    All rows decide the scale. Do not scale test rows together with training rows; classifiers scale numbers by
+    themselves.
+
     >>> scale(np.array([[1.0, 5.0, np.nan], [3.0, 5.0, 2.0], [2.0, 5.0, 4.0]]))
     array([[-1.,  0., nan],
            [ 1.,  0., -1.],

@@ -6,12 +6,12 @@ model does not depend on it, bit for bit.
 """
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from bayesvote._warn import warn
 from bayesvote.distributed.dask import Dask
 from bayesvote.distributed.engines import Engine, Failure, Loop
 from bayesvote.distributed.inputs import Reading
@@ -146,4 +146,4 @@ def _warn(job: Job) -> None:
     for names, what in ((job.duplicates, "given twice, and counted once"), ([*job.skipped], "skipped")):
         if names:
             first = f": {job.skipped[names[0]]}" if names[0] in job.skipped else ""
-            warnings.warn(f"distributed: {len(names)} shards were {what}, the first {names[0]}{first}", stacklevel=3)
+            warn(f"distributed: {len(names)} shards were {what}, the first {names[0]}{first}")

@@ -8,7 +8,7 @@ import numpy as np
 from bayesvote._checks import Array, Labels
 from bayesvote._guard import Uninterrupted
 from bayesvote._input import Rows
-from bayesvote._journal import Chunk, tell
+from bayesvote._journal import Chunk, Forecast, tell
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._class_weight import weighted
 from bayesvote.tables import Known, Table
@@ -25,8 +25,16 @@ class Lesson:
     Balanced classes weigh what they did when the call began and by its own rows; so do those of calls in other threads.
     """
 
-    def __init__(self, shell: "OnlineClassifier[Any]", codes: Labels, w: Array) -> None:
+    def __init__(
+        self,
+        shell: "OnlineClassifier[Any]",
+        codes: Labels,
+        w: Array,
+        forecast: Forecast | None = None,
+        horizon: int = 0,
+    ) -> None:
         self._shell, self._model, self._codes, self._own = shell, shell.model_, codes, w
+        self._forecast, self._horizon = forecast, horizon
         self._w = self._weighted(slice(None))[0]
         self._learned = 0
         self._means = [np.empty((0, 2))] if shell.calibrates else []
@@ -34,11 +42,14 @@ class Lesson:
 
     def learn(self, rows: Rows | Table) -> tuple[Array, Array | None]:
         """Losses (n, K) of every row before it was learned, and the calibration (n, 2) then, if there is one."""
-        if isinstance(rows, Rows):
-            losses = self._model.advance(rows, self._codes, self._w, self._after)
-        else:
-            losses = self._learn_table(rows)
+        losses = self._advance(rows, slice(None)) if isinstance(rows, Rows) else self._learn_table(rows)
         return losses, np.concatenate(self._means) if self._means else None
+
+    def _advance(self, rows: Rows, part: slice) -> Array:
+        forecast = None if self._forecast is None else Forecast(*(array[part] for array in self._forecast))
+        given = rows, self._codes[part], self._w[part], self._after
+        losses: Array = self._model.advance(*given, forecast=forecast, horizon=self._horizon)
+        return losses
 
     def _weighted(self, part: slice) -> tuple[Array, Array]:
         shell = self._shell
@@ -52,8 +63,11 @@ class Lesson:
         known, new = shell.calibration_, shell.calibration_
         if shell.calibrates:
             new = Calibration(known.mean.copy(), known.information.copy())
-            shares = self._model.shares(losses)
-            self._means.append(new.learn(shares, losses, chunk.y, chunk.w, shell._forgetting))
+            # Of late labels, learn from what was predicted then; otherwise from rows like those that will be predicted.
+            given = losses if chunk.forecast is None else chunk.forecast.losses
+            judged = self._model.judged
+            w = chunk.w if judged is None else np.where(judged, chunk.w, 0.0)
+            self._means.append(new.learn(self._model.shares(given), given, chunk.y, w, shell._forgetting))
 
         def take_up() -> None:
             known.mean[:], known.information[:], shell.class_counts_[:] = new.mean, new.information, counts
@@ -85,7 +99,7 @@ class Lesson:
             for first, last, width in block.pieces():
                 rows, part = block.rows(first, last, width), slice(start + first, start + last)
                 self._widen(width)
-                found.append(self._model.advance(rows, self._codes[part], self._w[part], self._after))
+                found.append(self._advance(rows, part))
             self._take(known)
         except BaseException:
             n = self._learned - start

@@ -17,11 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels, fraction
 from bayesvote._input import Rows, as_rows, is_sparse, plain
-from bayesvote._journal import Progress, tell, telling
+from bayesvote._journal import Forecast, Progress, tell, telling
 from bayesvote._parts import MOST_TOTAL, Learned, Part, looking, within
 from bayesvote.estimators import _class_weight
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._html import summary
+from bayesvote.estimators._labels import one_column
 from bayesvote.estimators._lesson import Lesson
 from bayesvote.losses import LossScale
 from bayesvote.model import Model, agreeing, decided
@@ -41,10 +42,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     """
 
     complete = True
+    _internal = "advance around calibrates check checked_rows probabilities progress start"
     calibrated: bool | str
     class_weight: Any
     columns: Mapping[str, str] | None
     random_state: Any
+    shuffle: bool
     classes_: NDArray[Any]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
@@ -76,7 +79,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     @telling
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget everything, then go once over the rows in their order: each is predicted, then learned.
+        """Forget everything, then learn a batch of rows in one pass.
+
+        The rows are shuffled, unless ``shuffle=False``: members and weights are learned as if the rows could have come
+        in any order. For a stream whose order matters use ``partial_fit``, or ``shuffle=False``.
 
         Parameters
         ----------
@@ -96,8 +102,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         if not np.any(w):
             raise ValueError(f"{self.who}.fit: sample_weight must be above 0 for some rows, got zeros only.")
         codes = _checks.encoded(self.who, labels, classes)
-        new._begin(classes)
-        self._learn_as(new, rows, codes, w)
+        rng = new._random()
+        new._begin(classes, rng)
+        if self.shuffle:
+            order = rng.spawn(1)[0].permutation(rows.n)
+            rows, codes, w = rows.take(order), codes[order], w[order]
+        self._learn_as(new, rows, codes, w, 0 if self.shuffle else new.horizon_)
         return self
 
     @telling
@@ -113,7 +123,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         classes : array, optional
             All labels that can come; needed in the first call only.
         """
-        self._continue("partial_fit", X, y, classes, sample_weight)
+        self._continue("partial_fit", X, y, classes, sample_weight, at_horizon=True)
         return self
 
     @telling
@@ -139,6 +149,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         now = self._fitted()
         with now.undisturbed():  # model and calibration must be of the same moment
             return now.probabilities(now._losses(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms (n, K) of ``predict_proba``, which are finite: no label is impossible."""
+        return np.asarray(np.log(self.predict_proba(X)))
 
     def decision_function(self, X: Any) -> Array:
         """Lead of the second label, (n,), for two classes; minus the loss of every label, (n, K), for more."""
@@ -211,13 +225,24 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             self.feature_names_in_ = np.array(self.columns_.names, dtype=object)
 
     @telling
-    def advance(self, rows: Rows | Table, codes: Labels, w: Array) -> tuple[Array, Array | None]:
-        """Go on learning rows that are checked, with places of their labels among the classes.
+    def advance(
+        self, rows: Rows | Table, codes: Labels, w: Array, forecast: Forecast | None = None, horizon: int = 0
+    ) -> tuple[Array, Array | None]:
+        """Learn rows that are checked, with places of their labels among the classes.
 
-        Returns what ``probabilities`` takes: the losses (n, K), row t before row t is learned, and the calibration
-        (n, 2) at that time, if there is one.
+        ``forecast`` and ``horizon`` are as in ``Model.advance``. Returns what ``probabilities`` takes: the losses
+        (n, K), row t before row t is learned, and the calibration (n, 2) at that time, if there is one.
         """
-        return Lesson(self, codes, w).learn(rows)
+        return Lesson(self, codes, w, forecast, horizon).learn(rows)
+
+    def forecast(self, rows: Rows | Table) -> tuple[Forecast, Array]:
+        """Return what the answers to checked rows are made of, for ``advance``, and their losses (n, K)."""
+        if isinstance(rows, Rows):
+            return self.model_.forecast(rows)
+        with self.undisturbed():  # model and columns must be of the same moment
+            parts = [self.model_.forecast(part) for part in self.columns_.encoded(rows)]
+        forecasts, losses = zip(*parts, strict=True)
+        return Forecast(*map(np.concatenate, zip(*forecasts, strict=True))), np.concatenate(losses)
 
     def probabilities(self, losses: Array, calibration: Array | None = None) -> Array:
         """Probabilities from losses, by the calibration as it is or as it was at each row."""
@@ -302,14 +327,14 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     def _checked(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows | Table, NDArray[Any]]:
         """Rows, or a table that is still to be encoded, and labels."""
-        y = _checks.label_array(y)
+        y = one_column(_checks.label_array(y))
         if not self._is_table(X, reset=reset):
             rows, labels = self._validated(X, y, reset=reset)
             if reset:
                 self.__dict__.pop("columns_", None)
             return rows, labels
         table = read_table(self.who, X)
-        labels = column_or_1d(y, warn=True)
+        labels = column_or_1d(y)
         if len(labels) != table.n:
             raise _checks.InputError(self.who, "y", f"must have one label per row, {table.n}", str(len(labels)))
         if reset:
@@ -381,10 +406,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
                 "Let members learn such tables, or train them on shards by bayesvote.distributed.fit.",
             )
 
-    def _learn_as(self, new: Self, rows: Rows | Table, codes: Labels, w: Array) -> tuple[Array, Array | None]:
+    @property
+    def horizon_(self) -> int:
+        """Rows between the last label and the predicted row for which ``partial_fit`` learns the weights."""
+        return 0
+
+    def _learn_as(
+        self, new: Self, rows: Rows | Table, codes: Labels, w: Array, horizon: int
+    ) -> tuple[Array, Array | None]:
         """Let a twin learn, and be as it is once it has; others see the one or the other."""
         try:
-            found = new.advance(rows, codes, w)
+            found = new.advance(rows, codes, w, horizon=horizon)
         except BaseException as error:
             tell(error, self.who, 0, rows.n)
             raise
@@ -423,7 +455,14 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             raise
 
     def _continue(
-        self, method: str, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
+        self,
+        method: str,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        *,
+        at_horizon: bool = False,
     ) -> tuple[Array, Array | None]:
         """Learn further rows, as ``advance`` does."""
         first = not hasattr(self, "classes_")
@@ -442,10 +481,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         rows, labels = new._checked(X, y, reset=first)
         codes = _checks.encoded(self.who, labels, given if first else new.classes_)
         w = _checks.weights(self.who, sample_weight, rows.n)
-        if not first:
-            return new.advance(rows, codes, w)
-        new._begin(given)
-        return self._learn_as(new, rows, codes, w)
+        if first:
+            new._begin(given)
+        horizon = new.horizon_ if at_horizon else 0
+        return self._learn_as(new, rows, codes, w, horizon) if first else new.advance(rows, codes, w, horizon=horizon)
 
     def _check_calibrated(self) -> None:
         if self.calibrated not in ("auto", True, False):

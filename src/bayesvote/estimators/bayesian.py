@@ -29,6 +29,7 @@ from bayesvote.estimators._explain import (
     ranked,
 )
 from bayesvote.estimators.base import OnlineClassifier
+from bayesvote.horizon import AUTO
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, EstimatorBank, Frozen, Union
 from bayesvote.members.sparse_bayes import is_wide
@@ -82,8 +83,16 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     calibrated : "auto" or bool
         Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same. "auto" does unless the
         weighter's probabilities are meant to do without, as those of "drifting" and "joint_logistic".
+    shuffle : bool
+        Whether ``fit`` shuffles the rows. False keeps their order: the weights are then learned as by ``partial_fit``.
+    horizon : "auto" or int
+        Number of rows between the last label that ``partial_fit`` learned and the rows that are predicted next.
+        Members that look at the last rows do well one row after a label and worse later; weights are learned for this
+        distance. "auto" is 100, or 0 if the weighter is not "drifting" or "joint_logistic" or the members are frozen.
+        0 suits users who call ``partial_fit`` after every single prediction. Methods that know the distance do not use
+        this parameter: see docs/horizon.md.
     random_state : int, Generator, RandomState or None
-        The randomness of the members' start. An integer means what it means to ``Ensemble.start``.
+        The randomness of the members' start and of shuffling. An integer means what it means to ``Ensemble.start``.
 
     Attributes
     ----------
@@ -103,9 +112,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import minmax_scale
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = minmax_scale(X, (-1, 1))
     >>> model = BayesianEnsembleClassifier(random_state=0).fit(X[:400], y[:400])
     >>> model.score(X[400:], y[400:]) > 0.95
     True
@@ -128,6 +135,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         columns: Mapping[str, str] | None = None,
         class_weight: Any = None,
         calibrated: bool | str = "auto",
+        shuffle: bool = True,
+        horizon: str | int = "auto",
         random_state: Any = None,
     ) -> None:
         self.members = members
@@ -140,6 +149,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         self.columns = columns
         self.class_weight = class_weight
         self.calibrated = calibrated
+        self.shuffle = shuffle
+        self.horizon = horizon
         self.random_state = random_state
 
     def predict(self, X: Any, abstain_below: float | None = None) -> NDArray[Any]:
@@ -396,6 +407,13 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     def _forgetting(self) -> float:
         return self.forgetting
 
+    @property
+    def horizon_(self) -> int:
+        """Rows between the last label and the predicted row for which ``partial_fit`` learns the weights."""
+        if not isinstance(self.horizon, str):
+            return self.horizon
+        return AUTO if self.model_.weighter.compares_horizons and self.model_.learns else 0
+
     @classmethod
     def around(cls, model: Ensemble) -> Self:
         """Return a classifier around an ensemble that was started; its labels are the class indices."""
@@ -404,6 +422,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return shell
 
     def _model(self, classes: NDArray[Any]) -> Ensemble:
+        if self.horizon != "auto":
+            horizon: Any = self.horizon
+            _checks.integer(self.who, "horizon", horizon, least=0)
         weighter = self._named_weighter()
         return Ensemble(self._bank(classes), weighter, weighter.usual_loss if self.loss == "auto" else self.loss)
 

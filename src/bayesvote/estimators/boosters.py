@@ -28,8 +28,10 @@ class BoosterClassifier(OnlineClassifier[Booster]):
         As in :class:`bayesvote.BayesianEnsembleClassifier`.
     calibrated : "auto" or bool
         Whether probabilities are calibrated as the stream goes on; "auto" does, as votes of boosters are no chances.
+    shuffle : bool
+        Whether ``fit`` shuffles the rows. False keeps their order.
     random_state : int, Generator, RandomState or None
-        The randomness: the Perceptrons' start and, in OzaBoost, how often a member learns a row.
+        The randomness: the Perceptrons' start, shuffling and, in OzaBoost, how often a member learns a row.
     """
 
     booster: ClassVar[type[Booster]]
@@ -46,7 +48,8 @@ class BoosterClassifier(OnlineClassifier[Booster]):
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=own.pop(name).default, annotation=Any)
             for name in _LEADING
         ]
-        shared = {"scale": True, "columns": None, "class_weight": None, "calibrated": "auto", "random_state": None}
+        shared = {"scale": True, "columns": None, "class_weight": None, "calibrated": "auto", "shuffle": True}
+        shared["random_state"] = None
         rest = keyword_only(**{name: field.default for name, field in own.items()}, **shared)
         type.__setattr__(cls, "__init__", initializer([*leading, *rest]))
 

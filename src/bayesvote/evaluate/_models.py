@@ -14,6 +14,7 @@ from bayesvote._checks import Array, InputError, InputTypeError
 from bayesvote._foreign import accepts_classes, river_probabilities
 from bayesvote._input import Rows
 from bayesvote._journal import Journal
+from bayesvote.evaluate._late import Waiting
 from bayesvote.model import Model, decided
 from bayesvote.tables import Table, not_numbers
 
@@ -74,6 +75,10 @@ class Learner(Protocol):
 
     labels: list[Any]  # those known beforehand
 
+    @property
+    def waiting(self) -> Waiting | None:
+        """Forecasts of the rows that wait for their labels; None for models that do not learn from them."""
+
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         """Refuse what the model could not learn; return the labels in the form in which it learns them."""
 
@@ -106,15 +111,16 @@ class _BareModel:
     def __init__(self, model: Model[Any]) -> None:
         self.model = model
         self.labels: list[Any] = list(range(model.n_classes))
+        self.waiting = Waiting()
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         self.model.checked(_numbers(self.model, rows))
         return _checks.labels(WHO, y, rows.n, self.model.n_classes)
 
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
-        w = batch.weights
-        self.model.check_weights(w)
-        losses = self.model.advance(_numbers(self.model, batch.rows), codes, w)
+        rows = _numbers(self.model, batch.rows)
+        self.model.check_weights(batch.weights)
+        (losses,) = self.waiting.learn(self.model, self.model, rows, batch, codes)
         return Answers(decided(batch.predicted(losses)))
 
 
@@ -141,6 +147,10 @@ class _KnownClasses:
 class _OwnClassifier(_KnownClasses):
     """A classifier of this library: whole chunks, which are checked already."""
 
+    def __init__(self, model: Any, classes: ArrayLike | None) -> None:
+        super().__init__(model, classes)
+        self.waiting = Waiting()
+
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         if self.ready:
             self.model.checked_rows(rows)
@@ -150,8 +160,8 @@ class _OwnClassifier(_KnownClasses):
         if not hasattr(self.model, "classes_"):
             self.model.start(batch.rows, self.classes)
             self.ready = True
-        losses, calibration = self.model.advance(self.model.checked_rows(batch.rows), codes, batch.weights)
-        probabilities = batch.predicted(self.model.probabilities(losses, calibration))
+        found = self.waiting.learn(self.model, self.model.model_, self.model.checked_rows(batch.rows), batch, codes)
+        probabilities = batch.predicted(self.model.probabilities(*found))
         return _answers(self.classes[probabilities.argmax(axis=1)], probabilities, batch.predicted(codes))
 
 
@@ -160,6 +170,7 @@ class _Scikit(_KnownClasses):
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
+        self.waiting: Waiting | None = None
         self.options = {"classes": self.classes} if accepts_classes(model.partial_fit) else {}
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
@@ -192,6 +203,7 @@ class _River:
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self.waiting: Waiting | None = None
         self.labels: list[Any] = []
         # Most classifiers keep river's own rule for the label, the largest probability: no need to ask twice.
         self.by_probabilities = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"

@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote._checks import Array, InputError, InputTypeError, integer
 from bayesvote._input import Rows, RowsLike, as_rows
+from bayesvote._journal import Forecast
+from bayesvote.evaluate._late import Waiting
 from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, memory
-from bayesvote.evaluate.tally import Tally
+from bayesvote.evaluate.tally import Tally, shown
 from bayesvote.members.foreign import Classifier
 from bayesvote.model import Model
 from bayesvote.tables import Table, has_text, is_table, read_table
@@ -45,6 +47,8 @@ class Step(NamedTuple):
         By model: the probability of the likeliest label; NaN where it gave none, as ensembles and boosters do.
     tallies
         By model: its figures so far; the same objects in every step.
+    forecasts
+        By model: what the predictions of the rows were made of whose labels have not come; None if there are none.
     """
 
     labels: NDArray[Any]
@@ -52,9 +56,18 @@ class Step(NamedTuple):
     mistakes: dict[str, Flags]
     probabilities: dict[str, Array]
     tallies: dict[str, Tally]
+    waiting: dict[str, Waiting | None]
+
+    @property
+    def forecasts(self) -> dict[str, Forecast | None]:
+        """By model: what it learns from when the labels come of the rows that wait for them."""
+        return {name: None if waiting is None else waiting.all() for name, waiting in self.waiting.items()}
+
+    def __repr__(self) -> str:
+        return f"Step(rows={len(self.labels)}, tallies={self.tallies})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prequential:
     """How a model did on a stream.
 
@@ -72,6 +85,9 @@ class Prequential:
     mistakes: Flags
     tally: Tally
     memory: int
+
+    def __repr__(self) -> str:
+        return f"Prequential({shown(self.tally)})"
 
     @property
     def seconds(self) -> float:
@@ -175,8 +191,9 @@ def prequential(
     classes
         The labels that can come, which scikit-learn's classifiers must know; by default those of y.
     delay
-        After how many further rows a label comes: row t is learned when row t + delay has been predicted. Labels that
-        have not come by the end are not learned.
+        After how many further rows a label comes: row t is learned when row t + delay has been predicted. Models of
+        this library learn their weights from what the prediction was made of, so these suit the delay. Labels that have
+        not come by the end are not learned.
     window
         How many rows the windowed error is about.
 
@@ -220,6 +237,7 @@ def steps(
     delay: int = 0,
     window: int = 1_000,
     tallies: Mapping[str, Tally] | None = None,
+    forecasts: Mapping[str, Forecast | None] | None = None,
 ) -> Iterator[Step]:
     """Do what :func:`prequential` does, chunk by chunk, in memory that does not grow with the stream.
 
@@ -230,6 +248,9 @@ def steps(
     tallies
         Figures to go on with, after an interruption. Then the stream must start with the rows that had been predicted
         but not learned, the last ``delay`` of them: at row ``max(0, tally.rows - delay)`` of the whole one.
+    forecasts
+        Those of the last step before the interruption, if labels come late. Without them, such rows are learned as if
+        they had been predicted when their labels came.
 
     Examples
     --------
@@ -255,6 +276,10 @@ def steps(
     if running is not None and (running.keys() != learners.keys() or len({t.rows for t in running.values()}) > 1):
         rows = {name: tally.rows for name, tally in running.items()}
         raise InputError(WHO, "tallies", f"must be those of {list(learners)} after the same row", str(rows))
+    for name, forecast in (forecasts or {}).items():
+        waiting = learners[name].waiting
+        if forecast is not None and waiting is not None:
+            waiting.add(forecast)
     before = next(iter(running.values())).rows if running else 0
     delayed = _DelayedLabels(delay, min(delay, before))
     chunks: Any = X if y is None else [(X, y)]
@@ -288,7 +313,8 @@ def _steps(
 
 
 def _step(learners: dict[str, Learner], batch: Batch, tallies: dict[str, Tally]) -> Step:
-    step = Step(batch.labels, {}, {}, {}, tallies)
+    waiting = {name: each.waiting for name, each in learners.items()}
+    step = Step(batch.labels, {}, {}, {}, tallies, waiting)
     for name, each in learners.items():
         start = time.perf_counter()
         answers = each.process(batch, batch.codes[name])

@@ -83,6 +83,9 @@ class Tally:
         self._points: NDArray[np.int64] = np.zeros((0, 3), dtype=np.int64)  # rows, mistakes, those in the window
         self._grow(_plain(label) for label in labels)
 
+    def __repr__(self) -> str:
+        return f"Tally({shown(self)})"
+
     def add(
         self,
         y: ArrayLike,
@@ -299,6 +302,13 @@ class Tally:
         recent = sums[place] - sums[np.maximum(place - self.window, 0)]
         kept = self._points[self._points[:, 0] % spacing == 0]
         self._points = np.concatenate((kept, np.stack((at, mistakes, recent), axis=1)))
+
+
+def shown(tally: Tally) -> str:
+    """Return rows and main figures for a repr, without those that are NaN."""
+    names = ("error", "majority_error", "kappa", "balanced_accuracy", "brier", "log_loss")
+    found = {name: getattr(tally, name) for name in names}
+    return ", ".join([f"rows={tally.rows}", *(f"{name}={x:.4g}" for name, x in found.items() if not np.isnan(x))])
 
 
 def _plus(total: float, values: Array) -> float:

@@ -13,7 +13,7 @@ from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.frozen import Frozen, pretrain
 from bayesvote.members.linear import LinearBank
 from bayesvote.members.logistic import LogisticBank
-from bayesvote.members.mixtures import adaptive, fast, mixed
+from bayesvote.members.mixtures import adaptive, fast, mixed, tree
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.neighbours import NeighbourBank
 from bayesvote.members.perceptron import PerceptronBank
@@ -44,6 +44,7 @@ PRESETS: dict[str, Callable[..., Bank[Any]]] = {
     "averaged_perceptron": partial(PerceptronBank, averaged=True),
     "fast": fast,
     "mixed": mixed,
+    "tree": tree,
 }
 
 

@@ -27,6 +27,10 @@ class Bank(Stateful[S]):
     ``advance`` get rows that are checked, and nobody else uses the bank meanwhile.
     """
 
+    _internal = (
+        "advance attributions check_names draws_features empty_scores foreign frozen_state kept_rows "
+        "rebuilt score shaped share wants_scaled"
+    )
     draws_features: ClassVar[bool] = False  # whether each member sees random features, ``max_features`` of them
 
     @property
@@ -115,7 +119,7 @@ class Bank(Stateful[S]):
     def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Score row t before learning row t; equal to doing so row by row."""
         chunk = Chunk(*self.checked_labelled(X, y, sample_weight))
-        return self._journal.learn(self, *chunk) if chunk.rows.n else self._scores(chunk.rows)
+        return self._journal.learn(self, chunk) if chunk.rows.n else self._scores(chunk.rows)
 
     def _scores(self, rows: Rows) -> Array:
         with self.guard.read:

@@ -71,6 +71,26 @@ def mixed(n_members: int = 99) -> Union:
     )
 
 
+def tree(n_members: int = 100, *, rows_kept: int = 8192, max_nodes: int = 16384, max_features: int = 4096) -> TreeBank:
+    """Return a :class:`TreeBank` with ``n_members`` members: what ``members="tree"`` means.
+
+    Of a hundred, 66 are trees of the first rows, 11 trees of the last 2,048 rows, 19 of the last 512, and 4 are
+    refined over the leaves of all of them. 52 members are those of ``TreeBank()``, whose proportions these are.
+    """
+    integer("tree", "n_members", n_members)
+    integer("tree", "rows_kept", rows_kept)
+    middle, last, refined = n_members * 6 // 52, n_members * 10 // 52, REFINED[: n_members * 4 // 52]
+    recent = [(window, count, every) for window, count, every in ((2048, middle, 256), (512, last, 64)) if count]
+    return TreeBank(
+        n_members - middle - last - len(refined),
+        recent=[(min(window, rows_kept), count, every) for window, count, every in recent],
+        refined=refined,
+        rows_kept=rows_kept,
+        max_nodes=max_nodes,
+        max_features=max_features,
+    )
+
+
 def _beside_trees(n_members: int, rest: int) -> list[Bank[Any]]:
     """The rest of the members: linear ones and neighbours, a few, which want the same scales, and naive Bayes."""
     few = max(1, n_members // 10)

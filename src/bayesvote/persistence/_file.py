@@ -11,13 +11,13 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import InputError, InputTypeError
+from bayesvote._version import __version__
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -43,8 +43,7 @@ class ModelFileError(InputError):
 
 def pack(model: dict[str, Any], arrays: Arrays) -> bytes:
     """Return the file of a model's description and arrays."""
-    library = import_module("bayesvote").__version__  # imported by name: the package's root is above this layer
-    about = {"format": FORMAT, "version": str(VERSION), "library": library, "sha256": _NO_SUM}
+    about = {"format": FORMAT, "version": str(VERSION), "library": __version__, "sha256": _NO_SUM}
     try:
         described = json.dumps(model, allow_nan=False)
     except (TypeError, ValueError) as error:

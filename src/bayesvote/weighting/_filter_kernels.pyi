@@ -1,5 +1,6 @@
 from bayesvote._checks import Array, Labels
 from bayesvote.weighting.gaussian import FilterState
+from bayesvote.weighting.joint_logistic import LogisticState
 
 def squared_stream(
     G: Array,
@@ -20,6 +21,9 @@ def logistic_stream(
     discount: float,
     precisions: Array,
     persistence: Array,
-    state: FilterState,
+    state: LogisticState,
     out: Array,
+    log_likelihoods: Array | None = None,
+    least: float = ...,
+    n_near: int = 0,
 ) -> None: ...

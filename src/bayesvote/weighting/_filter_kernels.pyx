@@ -6,10 +6,11 @@ read all of it.
 """
 
 cimport numpy as cnp
-from libc.math cimport exp, log, sqrt
-from libc.string cimport memset
+from libc.math cimport exp, log, pow, sqrt
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote._arrays cimport contiguous, dim, doubles, labels, longs, own_doubles, room
 from bayesvote._logistic cimport PI_EIGHTH, settled, sigmoid
 from bayesvote.weighting._mixture cimport inner, label_losses, largest, mix_means, to_margins
 
@@ -28,9 +29,15 @@ cdef extern from *:
     """
     #define LEAST_LOG -27.631021115928547 /* log 1e-12: one surprise must not count against a filter for ever */
     #define TINY 1e-300
+    /* The lag is at most n / RAMP after n rows, so that short streams find their prior. */
+    #define RAMP 8
+    /* Log-likelihoods of predictions made from the same weights err together: at this horizon they count half. */
+    #define HALF 50.0
     """
     const double LEAST_LOG
     const double TINY
+    const Py_ssize_t RAMP
+    const double HALF
 
 
 cdef struct Filters:
@@ -38,12 +45,17 @@ cdef struct Filters:
     Py_ssize_t m
     double prior_mean  # of every weight
     double discount
+    double least
     const double *precisions
     const double *persistence
     double *covariances
     double *means
     double *evidence
     double *samples
+    Py_ssize_t lag  # of the means by which filters are compared, in learned rows
+    double *past  # the last lag + 1 means (lag + 1, n, m), a ring; NULL without lag
+    int64_t *rows  # number learned
+    int64_t *horizon  # rows between the last label that was learned and the row that is predicted
     double *updates  # u of each filter: u u' is to be taken from its covariance, which then drifts
     bint *put_off
 
@@ -67,10 +79,37 @@ cdef int view(
     all.means = <double *> doubles(state.means)
     all.evidence = <double *> doubles(state.evidence)
     all.samples = <double *> doubles(state.samples)
+    all.least = LEAST_LOG
+    all.lag, all.past, all.rows, all.horizon = 0, NULL, NULL, NULL
     all.updates = space
     all.put_off = <bint *> (space + all.n * all.m)
     memset(all.put_off, 0, all.n * sizeof(bint))
     return 0
+
+
+cdef int view_past(Filters *all, state, double least) except -1:
+    """Look at what filters are compared by."""
+    all.rows = <int64_t *> longs(state.rows)
+    all.horizon = <int64_t *> longs(state.horizon)
+    if dim(state.past, 0) > 0:
+        all.lag = dim(state.past, 0) - 1
+        all.past = <double *> doubles(state.past)
+        all.least = least
+    return 0
+
+
+cdef inline const double *earlier_mean(const Filters *all, Py_ssize_t p) noexcept nogil:
+    """Mean by which a filter is compared: of ``lag`` rows earlier, or of fewer at the start of a stream."""
+    cdef int64_t n = all.rows[0]
+    cdef int64_t lag = min(<int64_t> all.lag, n // RAMP)
+    return all.past + (((n - lag) % (all.lag + 1)) * all.n + p) * all.m
+
+
+cdef inline void remember(Filters *all) noexcept nogil:
+    """Count a learned row, and keep the means after it."""
+    all.rows[0] += 1
+    if all.past != NULL:
+        memcpy(all.past + (all.rows[0] % (all.lag + 1)) * all.n * all.m, all.means, all.n * all.m * sizeof(double))
 
 
 cdef inline double noise(const Filters *all, Py_ssize_t p) noexcept nogil:
@@ -109,7 +148,7 @@ cdef inline void catch_up(Filters *all) noexcept nogil:
 
 
 cdef inline void absorb(
-    Filters *all, Py_ssize_t p, const double *s, double shift, double gain, double w, double log_density
+    Filters *all, Py_ssize_t p, const double *s, double shift, double gain, double w
 ) noexcept nogil:
     """Move a mean by shift s and drift; put off to take gain s s' from the covariance and let it drift."""
     cdef Py_ssize_t m = all.m
@@ -127,7 +166,6 @@ cdef inline void absorb(
             mean[i] = prior + rho * (mean[i] - prior)
     all.put_off[p] = True
     all.samples[p] = rho * all.samples[p] + w
-    all.evidence[p] = all.discount * all.evidence[p] + log_density
 
 
 cdef void squared_rows(
@@ -157,7 +195,8 @@ cdef void squared_rows(
             multiply(all, p, x, s)
             spread = 1.0 + theta * w[t] * inner(s, x, m)
             gain, residual = theta * w[t] / spread, 1.0 - inner(all.means + p * m, x, m)
-            absorb(all, p, s, gain * residual, gain, w[t], -0.5 * (log(spread) + gain * residual * residual))
+            absorb(all, p, s, gain * residual, gain, w[t])
+            all.evidence[p] = all.discount * all.evidence[p] - 0.5 * (log(spread) + gain * residual * residual)
     catch_up(all)
 
 
@@ -211,24 +250,76 @@ cdef struct Scratch:
     double *d  # what the log-odds grow by with the weights
     double *s  # its product with each covariance
     double *z  # of every label
+    double *prior  # z at the prior mean
+    double *moved  # z at the horizon
     double *probabilities  # of every label, by each filter
+    double *log_likelihood  # of every label, by each filter: the logarithm of its probability by which the filter is judged
     double *odds  # log-odds of the likeliest label
     double *variance  # of these
     Py_ssize_t *likeliest
 
 
-cdef inline void moderate(const Scratch *own, Py_ssize_t p, Py_ssize_t n_labels, double variance) noexcept nogil:
-    """Probabilities of the labels, averaged over log-odds of that variance (MacKay 1992)."""
+cdef inline void moderate(
+    const Scratch *own, Py_ssize_t p, Py_ssize_t n_labels, const double *z, double variance
+) noexcept nogil:
+    """Probabilities of the labels of logits z, averaged over log-odds of that variance (MacKay 1992)."""
     cdef double kappa = 1.0 / sqrt(1.0 + PI_EIGHTH * variance)
-    cdef double top = kappa * own.z[own.likeliest[p]]
+    cdef double top = kappa * largest(z, n_labels)
     cdef double total = 0.0
     cdef double *out = own.probabilities + p * n_labels
     cdef Py_ssize_t k
     for k in range(n_labels):
-        out[k] = exp(kappa * own.z[k] - top)
+        out[k] = exp(kappa * z[k] - top)
         total += out[k]
     for k in range(n_labels):
         out[k] /= total
+
+
+cdef inline void moderate_logs(
+    const double *z, Py_ssize_t n_labels, double variance, double *out
+) noexcept nogil:
+    """Logarithms of the probabilities that logits z of that variance give the labels."""
+    cdef double kappa = 1.0 / sqrt(1.0 + PI_EIGHTH * variance)
+    cdef double top = kappa * largest(z, n_labels)
+    cdef double total = 0.0
+    cdef Py_ssize_t k
+    for k in range(n_labels):
+        total += exp(kappa * z[k] - top)
+    total = log(total)
+    for k in range(n_labels):
+        out[k] = kappa * z[k] - top - total
+
+
+cdef inline void ahead(
+    const Filters *all, Py_ssize_t p, Py_ssize_t n_labels, const Scratch *own, double *z, double *variance
+) noexcept nogil:
+    """Let logits and the variance of their difference drift on to the row that is predicted."""
+    cdef double rho
+    cdef Py_ssize_t k
+    if all.horizon[0] > 0 and all.persistence[p] != 1.0:
+        rho = pow(all.persistence[p], <double> all.horizon[0])
+        for k in range(n_labels):
+            z[k] = own.prior[k] + rho * (z[k] - own.prior[k])
+        if variance != NULL:
+            variance[0] = rho * rho * variance[0] + (1.0 - rho * rho) / all.precisions[p] * inner(own.d, own.d, all.m)
+
+
+cdef inline void note_log_likelihoods(
+    const Filters *all, Py_ssize_t p, Py_ssize_t n_labels, const Scratch *own, double variance
+) noexcept nogil:
+    """Note the log-probabilities of the labels by which a filter is compared with others once the label is known."""
+    cdef double *out = own.log_likelihood + p * n_labels
+    cdef const double *mean
+    cdef Py_ssize_t k
+    if all.past == NULL:
+        for k in range(n_labels):
+            out[k] = log(max(own.probabilities[p * n_labels + k], TINY))
+        return
+    mean = earlier_mean(all, p)
+    for k in range(n_labels):
+        out[k] = 0.5 * inner(mean, own.X + k * all.m, all.m)
+    ahead(all, p, n_labels, own, out, NULL)
+    moderate_logs(out, n_labels, variance, out)
 
 
 cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, const Scratch *own, double *out) noexcept nogil:
@@ -236,13 +327,16 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
     cdef Py_ssize_t m = all.m
     cdef double best = largest(all.evidence, all.n)
     cdef double total = 0.0
-    cdef double weight
+    cdef double weight, variance
     cdef double *s
     cdef Py_ssize_t p, k, i
     for k in range(n_labels):
         to_margins(G + k * m, m, own.X + k * m)
+        own.prior[k] = 0.0
         for i in range(m):
             own.X[k * m + i] = max(own.X[k * m + i], -1.0)
+            own.prior[k] += own.X[k * m + i]
+        own.prior[k] *= 0.5 * all.prior_mean
         out[k] = 0.0
     for p in range(all.n):
         s = own.s + p * m
@@ -255,7 +349,11 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
         own.odds[p] = lead(own.X, own.z, n_labels, own.likeliest[p], m, own.d)
         multiply(all, p, own.d, s)
         own.variance[p] = max(inner(s, own.d, m), 0.0)
-        moderate(own, p, n_labels, own.variance[p])
+        variance = own.variance[p]
+        memcpy(own.moved, own.z, n_labels * sizeof(double))
+        ahead(all, p, n_labels, own, own.moved, &variance)
+        moderate(own, p, n_labels, own.moved, variance)
+        note_log_likelihoods(all, p, n_labels, own, variance)
         weight = exp(all.evidence[p] - best)
         total += weight
         for k in range(n_labels):
@@ -264,13 +362,15 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
         out[k] = -log(max(out[k] / total, TINY))
 
 
-cdef inline void learn(Filters *all, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own) noexcept nogil:
-    """Learn a label: go to the mode along its log-odds, and take their curvature there."""
+cdef inline void learn(
+    Filters *all, Py_ssize_t n_filters, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own
+) noexcept nogil:
+    """Let the first filters learn a label: go to the mode along its log-odds, and take their curvature there."""
     cdef Py_ssize_t m = all.m
     cdef double odds, variance, sign, miss, curvature
     cdef double *s
     cdef Py_ssize_t p, k
-    for p in range(all.n):
+    for p in range(n_filters):
         s = own.s + p * m
         odds, variance, sign = own.odds[p], own.variance[p], 1.0
         if label != own.likeliest[p] and n_labels == 2:
@@ -284,15 +384,18 @@ cdef inline void learn(Filters *all, Py_ssize_t label, double w, Py_ssize_t n_la
         odds = settled(odds, w * variance)
         miss = sigmoid(-odds)
         curvature = w * miss * (1.0 - miss)
-        absorb(
-            all,
-            p,
-            s,
-            sign * w * miss,
-            curvature / (1.0 + curvature * variance),
-            w,
-            w * max(log(max(own.probabilities[p * n_labels + label], TINY)), LEAST_LOG),
-        )
+        absorb(all, p, s, sign * w * miss, curvature / (1.0 + curvature * variance), w)
+
+
+cdef inline void compare(
+    Filters *all, Py_ssize_t label, double w, Py_ssize_t n_labels, const double *log_likelihood
+) noexcept nogil:
+    """Believe the filters by the log-probabilities that they gave a label when its row was predicted."""
+    cdef double share = 1.0 / (1.0 + <double> all.horizon[0] / HALF)
+    cdef double fade = all.discount if share == 1.0 else pow(all.discount, share)
+    cdef Py_ssize_t p
+    for p in range(all.n):
+        all.evidence[p] = fade * all.evidence[p] + share * w * max(log_likelihood[p * n_labels + label], all.least)
 
 
 cdef void logistic_rows(
@@ -302,22 +405,52 @@ cdef void logistic_rows(
     const double *w,
     Py_ssize_t n,
     Py_ssize_t n_labels,
+    Py_ssize_t n_near,
     double *out,
+    double *log_likelihoods,
     const Scratch *own,
 ) noexcept nogil:
     """Do what `logistic_stream` does; without labels nothing is learned."""
+    cdef Py_ssize_t size = all.n * n_labels
+    cdef double *late
     cdef Py_ssize_t t
     for t in range(n):
+        late = NULL if log_likelihoods == NULL else log_likelihoods + t * (size + 1)
         predict(all, G + t * n_labels * all.m, n_labels, own, out + t * n_labels)
-        if y != NULL and w[t] != 0.0:
-            learn(all, y[t], w[t], n_labels, own)
+        if y == NULL or w[t] == 0.0:
+            if late != NULL:
+                memcpy(late, own.log_likelihood, size * sizeof(double))
+                late[size] = <double> all.rows[0]
+            continue
+        learn(all, n_near if n_near > 0 else all.n, y[t], w[t], n_labels, own)
+        if n_near == 0:
+            all.horizon[0] = 0 if late == NULL else max(all.rows[0] - <int64_t> late[size], <int64_t> 0)
+            compare(all, y[t], w[t], n_labels, own.log_likelihood if late == NULL else late)
+        remember(all)
     catch_up(all)
 
 
-def logistic_stream(G, y, w, double prior_mean, double discount, precisions, persistence, state, out):
+def logistic_stream(
+    G,
+    y,
+    w,
+    double prior_mean,
+    double discount,
+    precisions,
+    persistence,
+    state,
+    out,
+    log_likelihoods=None,
+    double least=LEAST_LOG,
+    Py_ssize_t n_near=0,
+):
     """Minus log-probabilities of every row's labels, then the row into every filter under the logistic loss.
 
-    Without labels nothing is learned, and the state only read.
+    Without labels nothing is learned, and the state only read. ``log_likelihoods`` (n, filters * labels + 1) are for
+    labels that come late: written for rows of weight 0, and read for the others. They hold the log-probabilities by which
+    the filters are compared, and how many rows had been learned. By default both are those of the moment at which a row
+    is learned. With ``n_near`` only the first filters learn, and none are compared. ``least`` bounds the log-probability
+    of a label from below where filters are compared by earlier means.
     """
     G, y, w = contiguous(G), contiguous(y), contiguous(w)
     cdef Filters all
@@ -326,21 +459,27 @@ def logistic_stream(G, y, w, double prior_mean, double discount, precisions, per
     cdef Py_ssize_t n_labels = dim(G, 1)
     cdef Py_ssize_t m = dim(G, 2)
     cdef Py_ssize_t n_filters = dim(state.means, 0)
+    cdef Py_ssize_t size = n_filters * n_labels
     cdef const double *G_ = doubles(G)
     cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
     cdef const double *w_ = doubles(w)
     cdef double *out_ = own_doubles(out)
-    scratch = room((n_labels + 1 + n_filters) * m + n_labels + (n_labels + 3) * n_filters + space_for(n_filters, m))
+    cdef double *late = NULL if log_likelihoods is None else own_doubles(log_likelihoods)
+    scratch = room((n_labels + 1 + n_filters) * m + 3 * n_labels + 2 * size + 3 * n_filters + space_for(n_filters, m))
     own.X = own_doubles(scratch)
     own.d = own.X + n_labels * m
     own.s = own.d + m
     own.z = own.s + n_filters * m
-    own.probabilities = own.z + n_labels
-    own.odds = own.probabilities + n_filters * n_labels
+    own.prior = own.z + n_labels
+    own.moved = own.prior + n_labels
+    own.probabilities = own.moved + n_labels
+    own.log_likelihood = own.probabilities + size
+    own.odds = own.log_likelihood + size
     own.variance = own.odds + n_filters
     own.likeliest = <Py_ssize_t *> (own.variance + n_filters)
     view(&all, precisions, persistence, discount, prior_mean, state, own.variance + 2 * n_filters)
+    view_past(&all, state, least)
     if y_ != NULL:
         own_doubles(state.covariances)  # refused if it may not be written to
     with nogil:
-        logistic_rows(&all, G_, y_, w_, n, n_labels, out_, &own)
+        logistic_rows(&all, G_, y_, w_, n, n_labels, n_near, out_, late, &own)

@@ -26,6 +26,7 @@ class Weighter(Versioned[S], Part):
     learns_all_labels: ClassVar[bool] = False  # of more than two labels a row teaches more than ``of_truth`` tells
     needs_bounded: ClassVar[bool] = False  # takes 1 - 2g as a margin, so losses above 1 are refused
     usual_loss: ClassVar[str] = "ramp"  # of the members, unless another is asked for
+    compares_horizons: ClassVar[bool] = False  # whether ``advance_near`` learns
 
     @property
     @abstractmethod
@@ -163,6 +164,29 @@ class Weighter(Versioned[S], Part):
             out[t] = self.rule(state)(G[row])[0]
             state = self._update(state, self.of_truth(G[row], y[row]), w[row])
         return out, state
+
+    def n_log_likelihoods(self, state: S, n_classes: int) -> int:  # noqa: ARG002
+        """Return how many numbers per row posteriors are compared by once the label is known; 0 if there are none."""
+        return 0
+
+    def forecast(self, state: S, G: Array) -> tuple[Array, Array]:
+        """Return ensemble losses (n, K), and what posteriors are compared by once the labels are known (n, f)."""
+        return self.rule(state)(G), np.empty((len(G), 0))
+
+    def advance_late(self, state: S, G: Array, y: Labels, w: Array, log_likelihoods: Array) -> tuple[Array, S]:  # noqa: ARG002
+        """Do what advance does for labels that come late: G are the losses of the moment of prediction.
+
+        ``log_likelihoods`` (n, n_log_likelihoods) are written for rows of weight 0, which are predicted, and read for
+        rows that are learned. By default nothing depends on them.
+        """
+        return self.advance(state, G, y, w)
+
+    def advance_near(self, state: S, G: Array, y: Labels, w: Array) -> tuple[Array, S]:  # noqa: ARG002
+        """Give the losses of rows that members learn at once, while weights are learned from late labels.
+
+        By default such rows teach the weights nothing.
+        """
+        return self.rule(state)(G), state
 
     def advance_scores(self, state: S, loss: str | Loss, scores: Array, y: Labels, w: Array) -> tuple[Array, S]:
         """Do what advance does, from the members' scores and their loss."""

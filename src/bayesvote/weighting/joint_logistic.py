@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels
-from bayesvote._parts import require
+from bayesvote._parts import MOST_ROWS, Arrays, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import (
     FilterState,
@@ -22,12 +24,30 @@ from bayesvote.weighting.gaussian import (
     start_filters,
 )
 
+# With ``burst``, a label that a posterior found less likely than this share of an even chance counts as if it had been
+# as likely as that: a surprise says that a label or a posterior is wrong, but not which.
+_LEAST_SHARE = 0.2
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
 
 
+class LogisticState(NamedTuple):
+    """Filters as in :class:`FilterState`, and what they are compared by.
+
+    There are k of them, or twice as many: see ``advance_near``.
+    """
+
+    covariances: Array  # (k, m, m)
+    means: Array  # (k, m)
+    evidence: Array  # (k,): log of the discounted evidence
+    samples: Array  # (k,): weights of the rows, each times the correlation of the weights then and now
+    past: Array  # (burst + 1, k, m): the means after the last rows, those after row n at n % (burst + 1)
+    rows: NDArray[np.int64]  # (1,): number of rows learned
+    horizon: NDArray[np.int64]  # (1,): rows between the last label that was learned and the row that is predicted
+
+
 @dataclass(frozen=True)
-class JointLogistic(MarginPosterior[FilterState]):
+class JointLogistic(MarginPosterior[LogisticState]):
     r"""Gaussian posterior over all weights together under the logistic loss of the ensemble's margin.
 
     The labels have the probabilities :math:`\mathrm{softmax}_y(\tfrac12 \sum_i \lambda_i (1 - 2 g_i(y)))`; for two
@@ -47,6 +67,10 @@ class JointLogistic(MarginPosterior[FilterState]):
         Factor by which the evidence fades with each row.
     scale : float
         Sum of the weights before any row: how large the log-odds of members that agree are taken to be.
+    burst : int
+        Longest run of wrong labels that must not look like a change. The posteriors are compared by the probabilities
+        that their weights of ``burst`` rows earlier give to a label (n/8 rows earlier in the first rows): a posterior
+        that follows a shorter run of wrong labels gains nothing from it. A real change is followed as much later.
 
     Examples
     --------
@@ -58,13 +82,16 @@ class JointLogistic(MarginPosterior[FilterState]):
 
     needs_bounded = True
     usual_loss = "wide_ramp"
+    version: ClassVar[int] = 2
     learns_all_labels = True
+    compares_horizons = True
     loss_scale = LossScale.LOG_PROBABILITY
 
     precision: float | Sequence[float] = (1.0, 10.0, 100.0, 1000.0)
     persistence: float | Sequence[float] = 1.0
     discount: float = 1.0
     scale: float = 4.0
+    burst: int = 0
 
     def __post_init__(self) -> None:
         filters("JointLogistic", self.precision, self.persistence)
@@ -72,6 +99,7 @@ class JointLogistic(MarginPosterior[FilterState]):
         object.__setattr__(self, "persistence", plain(self.persistence))
         _checks.fraction("JointLogistic", "discount", self.discount)
         _checks.positive("JointLogistic", "scale", self.scale)
+        _checks.integer("JointLogistic", "burst", self.burst, least=0)
 
     @cached_property
     def _filters(self) -> tuple[Array, Array]:
@@ -82,33 +110,75 @@ class JointLogistic(MarginPosterior[FilterState]):
         """Those of the posteriors."""
         return self._filters[1]
 
-    def init(self, n_members: int) -> FilterState:
+    def init(self, n_members: int) -> LogisticState:
         """State before any sample."""
         _checks.integer("JointLogistic.init", "n_members", n_members)
-        return start_filters(self._filters[0], n_members, self.scale / n_members)
+        state = start_filters(self._filters[0], n_members, self.scale / n_members)
+        past = np.repeat(state.means[None], self.burst + 1 if self.burst else 0, axis=0)
+        return LogisticState(*state, past, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
-    def n_members(self, state: FilterState) -> int:
-        """How many members the state is about."""
+    def n_members(self, state: LogisticState) -> int:
+        """Return how many members the state is about."""
         return int(state.means.shape[1])
 
     def least_bytes(self, n_members: int) -> int:
-        """The size of the covariances."""
-        return 8 * len(self._filters[0]) * n_members**2
+        """Size of the covariances and the earlier means."""
+        return 8 * len(self._filters[0]) * n_members * (n_members + self.burst)
 
-    def check_state(self, state: FilterState) -> None:
+    def check_state(self, state: LogisticState) -> None:
         """Refuse posteriors that no stream leads to."""
-        precisions, m = self._filters[0], self.n_members(state)
-        check_filters(state, precisions)
+        precisions, persistence = self._filters_of(state)
+        m = self.n_members(state)
+        check_filters(FilterState(*state[:4]), precisions)
+        require(within(state.rows, 0, MOST_ROWS), f"rows must be from 0 to {MOST_ROWS}")
+        require(within(state.horizon, 0, int(state.rows[0])), "horizon must be from 0 to rows")
         # A row moves the mean by at most S x, whose length is at most that of x over the precision.
-        off = np.linalg.norm(state.means - self.scale / m, axis=1)
         most = np.sqrt(m) * state.samples / precisions
-        require(bool(np.all(off <= 1.001 * most + 1e-9)), "means must be within reach of the samples")
+        for means, reach in ((state.means, most), (state.past, most / persistence**self.burst)):
+            off = np.linalg.norm(means - self.scale / m, axis=-1)
+            require(bool(np.all(off <= 1.001 * reach + 1e-9)), "means must be within reach of the samples")
+        if self.burst:
+            now = state.past[int(state.rows[0]) % (self.burst + 1)]
+            require(np.array_equal(now, state.means), "the last of the earlier means must be the means")
 
-    def gaussians(self, state: FilterState) -> Gaussians:
-        """One posterior for each precision, by their evidence."""
-        return Gaussians(mixed_by(state.evidence), state.means, state.covariances)
+    def upgraded(self, version: int, arrays: Arrays) -> Arrays:
+        """Bring a state of version 1, which had no earlier means, to this version."""
+        if version != 1 or "past" in arrays:
+            return super().upgraded(version, arrays)
+        past = np.repeat(arrays["means"][None], self.burst + 1 if self.burst else 0, axis=0)
+        zero = np.zeros(1, dtype=np.int64)
+        return {**arrays, "past": past, "rows": zero, "horizon": zero.copy()}
 
-    def effective_samples(self, state: FilterState) -> Array:
+    def refilled(self, blank: LogisticState, version: int, arrays: Arrays) -> LogisticState:
+        """Return a state with these arrays, of as many posteriors as they have."""
+        if "means" in arrays and len(arrays["means"]) == 2 * len(blank.means):
+            blank = _twice(blank)
+        return super().refilled(blank, version, arrays)
+
+    def _filters_of(self, state: LogisticState) -> tuple[Array, Array]:
+        """Precisions and persistences of the posteriors of a state."""
+        precisions, persistence = self._filters
+        copies = len(state.means) // len(precisions)
+        return np.tile(precisions, copies), np.tile(persistence, copies)
+
+    def gaussians(self, state: LogisticState) -> Gaussians:
+        """One posterior for each precision, by their evidence, as it will be at the horizon of the next prediction."""
+        shares, horizon = mixed_by(state.evidence), int(state.horizon[0])
+        if horizon == 0:
+            return Gaussians(shares, state.means, state.covariances)
+        precisions, persistence = self._filters_of(state)
+        m, kept = self.n_members(state), (persistence**horizon)[:, None]
+        prior = self.scale / m
+        noise = ((1 - kept**2) / precisions[:, None])[:, :, None] * np.eye(m)
+        return Gaussians(
+            shares, prior + kept * (state.means - prior), kept[:, :, None] ** 2 * state.covariances + noise
+        )
+
+    def drift(self, state: LogisticState) -> float:
+        """Return how much the posteriors are believed whose weights drift."""
+        return float(mixed_by(state.evidence) @ (self._filters_of(state)[1] < 1))
+
+    def effective_samples(self, state: LogisticState) -> Array:
         """How many samples the posterior rests on, the same for every member; see :class:`JointGaussian`."""
         return np.full(self.n_members(state), mixed_by(state.evidence) @ state.samples)
 
@@ -117,9 +187,9 @@ class JointLogistic(MarginPosterior[FilterState]):
         """Whether no weight drifts."""
         return bool(np.all(self._filters[1] == 1))
 
-    def learned_weight(self, state: FilterState) -> float | None:
+    def learned_weight(self, state: LogisticState) -> float | None:
         """How many samples were learned, if one of the posteriors lets no weight drift."""
-        return counted(state, self._filters[1])
+        return counted(FilterState(*state[:4]), self._filters_of(state)[1])
 
     def of_truth(self, G: Array, y: Labels) -> Array:
         """Losses whose margins are half the lead of the true label over the mean of the others.
@@ -131,26 +201,66 @@ class JointLogistic(MarginPosterior[FilterState]):
         own = super().of_truth(G, y)
         return np.asarray(0.5 + (own - (G.sum(axis=1) - own) / (G.shape[1] - 1)) / 2)
 
-    def _update(self, state: FilterState, g: Array, w: Array) -> FilterState:
+    def _update(self, state: LogisticState, g: Array, w: Array) -> LogisticState:
         # As a label against one whose margins are opposite.
         both = np.stack((1 - np.minimum(g, 1.0), g), axis=1)
         return self.advance(state, both, np.ones(len(g), dtype=np.intp), w)[1]
 
-    def advance(self, state: FilterState, G: Array, y: Labels, w: Array) -> tuple[Array, FilterState]:
-        """Do what losses_then_update does, for a caller that has checked its input."""
-        state = FilterState._make(field.copy() for field in state)
+    def n_log_likelihoods(self, state: LogisticState, n_classes: int) -> int:
+        """Return one for each posterior and label, and one for the number of rows learned at that time."""
+        return len(state.means) * n_classes + 1
+
+    def advance(self, state: LogisticState, G: Array, y: Labels, w: Array) -> tuple[Array, LogisticState]:
+        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
         return self._run(state, G, y, w), state
 
-    def rule(self, state: FilterState) -> Callable[[Array], Array]:
+    def forecast(self, state: LogisticState, G: Array) -> tuple[Array, Array]:
+        """Return minus the log-probabilities of the labels, averaged over the posteriors, and those of each."""
+        log_likelihoods = np.empty((len(G), self.n_log_likelihoods(state, G.shape[1])))
+        return self._run(state, G, _NO_LABELS, _NO_WEIGHTS, log_likelihoods), log_likelihoods
+
+    def advance_late(
+        self, state: LogisticState, G: Array, y: Labels, w: Array, log_likelihoods: Array
+    ) -> tuple[Array, LogisticState]:
+        """Do what advance does, comparing the posteriors by what they said when a row was predicted."""
+        size = self.n_log_likelihoods(state, G.shape[1])
+        if log_likelihoods.shape[1] == size:
+            return self._run(state, G, y, w, log_likelihoods), state
+        # Predicted before ``advance_near`` made a copy of every posterior.
+        both = np.concatenate((log_likelihoods[:, :-1], log_likelihoods), axis=1)
+        out = self._run(state, G, y, w, both)
+        return out, state
+
+    def advance_near(self, state: LogisticState, G: Array, y: Labels, w: Array) -> tuple[Array, LogisticState]:
+        """Do what advance does for one half of the posteriors, and compare none.
+
+        The other half learns from late labels only. The first such row makes a copy of every posterior for it.
+        """
+        k = len(self._filters[0])
+        if len(state.means) == k:
+            state = _twice(state)
+        return self._run(state, G, y, w, n_near=k), state
+
+    def rule(self, state: LogisticState) -> Callable[[Array], Array]:
         """Minus the log-probabilities of the labels, averaged over the posterior."""
         return lambda G: self._run(state, G, _NO_LABELS, _NO_WEIGHTS)
 
-    def _run(self, state: FilterState, G: Array, y: Labels, w: Array) -> Array:
+    def _run(
+        self,
+        state: LogisticState,
+        G: Array,
+        y: Labels,
+        w: Array,
+        log_likelihoods: Array | None = None,
+        n_near: int = 0,
+    ) -> Array:
         from bayesvote.weighting._filter_kernels import logistic_stream
 
-        out = np.empty(G.shape[:2])
+        out, prior = np.empty(G.shape[:2]), self.scale / self.n_members(state)
+        least = float(np.log(_LEAST_SHARE / G.shape[1]))
         if len(G):
-            logistic_stream(G, y, w, self.scale / self.n_members(state), self.discount, *self._filters, state, out)
+            filters = self._filters_of(state)
+            logistic_stream(G, y, w, prior, self.discount, *filters, state, out, log_likelihoods, least, n_near)
         return out
 
     def terms(self, weights: Array, G: Array) -> Array:
@@ -169,10 +279,24 @@ class JointLogistic(MarginPosterior[FilterState]):
         return np.asarray(logsumexp(logits, axis=1, keepdims=True) - logits)
 
 
+def _twice(state: LogisticState) -> LogisticState:
+    """Return a state with every posterior twice."""
+    return LogisticState(
+        np.concatenate((state.covariances, state.covariances)),
+        np.concatenate((state.means, state.means)),
+        np.tile(state.evidence, 2),
+        np.tile(state.samples, 2),
+        np.concatenate((state.past, state.past), axis=1),
+        state.rows,
+        state.horizon,
+    )
+
+
 def drifting(
     precision: Sequence[float] = (1.0, 30.0, 1.0, 3.0),
     persistence: Sequence[float] = (1.0, 1.0, 0.9997, 0.995),
     discount: float = 0.995,
+    burst: int = 20,
 ) -> JointLogistic:
     """Return the weights of the default classifier: what ``weighter="drifting"`` means.
 
@@ -180,4 +304,4 @@ def drifting(
     half of what was known is left after some 2,300 or 140 rows. Those are believed that found the last rows' labels
     likeliest: about two hundred rows count.
     """
-    return JointLogistic(precision, persistence, discount)
+    return JointLogistic(precision, persistence, discount, burst=burst)

@@ -1,0 +1,12 @@
+from bayesvote._checks import Array, Labels
+
+def threshold_rows(
+    losses: Array,
+    y: Labels,
+    w: Array,
+    decisions: Array,
+    logs: Array,
+    counts: Array,
+    mistakes: Array,
+    fade: float,
+) -> None: ...
