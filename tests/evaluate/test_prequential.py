@@ -29,10 +29,12 @@ from bayesvote import (
     OzaBoost,
     PerceptronBank,
     decided,
+    losses,
     mixed,
     prequential,
 )
 from bayesvote._checks import Array, Labels
+from bayesvote._input import as_rows
 from bayesvote.datasets import load_dataset, stream
 from bayesvote.evaluate import Tally, memory, steps
 from bayesvote.model import Model
@@ -60,6 +62,38 @@ def plain(predict: Callable[[int], Any], learn: Callable[[int], object], n: int 
     return out
 
 
+class Late:
+    """A model taught by labels that come late, by its parts: weights learn the losses of the moment of prediction."""
+
+    def __init__(self, model: Any, X: Any, y: Labels) -> None:
+        self.model, self.X, self.y = model, X, y
+        self.is_booster = not isinstance(model, Ensemble)
+        self.state = model.state
+        self.kept: dict[int, Array] = {}
+
+    def decide(self, X: Any) -> Array:
+        if self.is_booster:
+            return np.asarray(self.model.decide(X))
+        return self.model.weighter.losses(self.state, self.losses(X))
+
+    def losses(self, X: Any) -> Array:
+        return losses.of_labels(self.model.loss, self.model.bank.scores(X))
+
+    def predict(self, t: int) -> int:
+        if not self.is_booster:
+            self.kept[t] = self.losses(self.X[t : t + 1])
+        return int(decided(self.decide(self.X[t : t + 1]))[0])
+
+    def learn(self, t: int) -> None:
+        row = slice(t, t + 1)
+        if self.is_booster:
+            self.model.decide_then_learn(self.X[row], self.y[row])
+            return
+        G = self.kept.pop(t)
+        self.state = self.model.weighter.losses_then_update(self.state, G, self.y[row])[1]
+        self.model.bank.scores_then_learn(self.X[row], self.y[row])
+
+
 MODELS: dict[str, Callable[[int], Model[Any]]] = {
     "perceptrons": lambda k: Ensemble(PerceptronBank(5), GammaRate()).start(4, k, rng=1),
     "averaged, fading": lambda k: Ensemble(PerceptronBank(5, averaged=True), GammaRate(forgetting=0.9)).start(4, k, 1),
@@ -83,12 +117,9 @@ def test_ensembles_and_boosters(name: str, n_classes: int, sparse: bool, chunk_s
     dense, y = rows(n_classes=n_classes)
     dense[np.abs(dense) < 0.3] = 0
     X = csr_array(dense) if sparse else dense
-    model, twin = MODELS[name](n_classes), MODELS[name](n_classes)
-    expected = plain(
-        lambda t: int(decided(twin.decide(X[t : t + 1]))[0]),
-        lambda t: twin.decide_then_learn(X[t : t + 1], y[t : t + 1]),
-        delay=delay,
-    )
+    model = MODELS[name](n_classes)
+    twin = Late(MODELS[name](n_classes), X, y)
+    expected = plain(twin.predict, twin.learn, delay=delay)
     result = prequential(model, X, y, chunk_size, delay=delay, window=30)
     assert result.predictions.tolist() == expected
     assert result.mistakes.tolist() == (np.array(expected) != y).tolist()
@@ -230,12 +261,16 @@ def test_classifiers_of_this_library(delay: int, calibrated: bool) -> None:
         twin = clone(configured).partial_fit(X[:1], y[:1], NAMES, [0.0])
         chances: list[Array] = []
 
-        def predict(t: int, twin: Any = twin, chances: list[Array] = chances) -> Any:
+        kept: dict[int, Any] = {}
+
+        def predict(t: int, twin: Any = twin, chances: list[Array] = chances, kept: dict[int, Any] = kept) -> Any:
             chances.append(twin.predict_proba(X[t : t + 1])[0])
+            kept[t] = twin.forecast(as_rows("test", X[t : t + 1]))[0]
             return twin.predict(X[t : t + 1])[0]
 
-        def learn(t: int, twin: Any = twin) -> None:
-            twin.partial_fit(X[t : t + 1], y[t : t + 1])
+        def learn(t: int, twin: Any = twin, kept: dict[int, Any] = kept) -> None:
+            late = kept.pop(t) if delay else None
+            twin.advance(as_rows("test", X[t : t + 1]), indices[t : t + 1], np.ones(1), late)
 
         expected = plain(predict, learn, delay=delay)
         for chunk_size in (1, 50, 1000):
@@ -323,7 +358,9 @@ def test_going_on_after_an_interruption(delay: int, cut: int) -> None:
     saved = json.loads(json.dumps({name: tally.to_json() for name, tally in before.tallies.items()}))
     tallies = {name: Tally.from_json(each) for name, each in saved.items()}
     first = max(0, cut - delay)
-    *_, after = steps(models, X[first:], y[first:], chunk_size=5, delay=delay, tallies=tallies)
+    *_, after = steps(
+        models, X[first:], y[first:], chunk_size=5, delay=delay, tallies=tallies, forecasts=before.forecasts
+    )
     for name, result in whole.items():
         assert after.tallies[name].to_json() | {"seconds": 0} == result.tally.to_json() | {"seconds": 0}
     with pytest.raises(ValueError, match=r"tallies must be those of \['a'\] after the same row, got {'b': 120}"):
@@ -446,9 +483,12 @@ def test_steps_tell_the_probability_of_the_likeliest_label(delay: int) -> None:
     found = list(steps(models, X, y, chunk_size=25, delay=delay))
     said = {name: np.concatenate([step.probabilities[name] for step in found]) for name in models}
     plain = BayesianEnsembleClassifier(members="naive_bayes", n_members=5, random_state=0)
+    kept: dict[int, Any] = {}
+    plain.start(3, np.array([0, 1]))
     foreign, dicts = import_module("sklearn.naive_bayes").GaussianNB(), import_module("river.naive_bayes").GaussianNB()
     with np.errstate(all="ignore"):  # scikit-learn's first rows have no variance
         for t in range(60):
+            kept[t] = plain.forecast(as_rows("test", X[t : t + 1]))[0]
             if t > delay:
                 x = X[t : t + 1]
                 assert said["ours"][t] == plain.predict_proba(x).max()
@@ -456,7 +496,7 @@ def test_steps_tell_the_probability_of_the_likeliest_label(delay: int) -> None:
                 assert said["river"][t] == max(dicts.predict_proba_one(dict(enumerate(X[t].tolist()))).values())
             if t >= delay:
                 row = slice(t - delay, t - delay + 1)
-                plain.partial_fit(X[row], y[row], classes=[0, 1])
+                plain.advance(as_rows("test", X[row]), y[row], np.ones(1), kept[t - delay] if delay else None)
                 foreign.partial_fit(X[row], y[row], classes=[0, 1])
                 dicts.learn_one(dict(enumerate(X[t - delay].tolist())), int(y[t - delay]))
     assert np.isnan(said["scikit"][: delay + 1]).all()
