@@ -254,3 +254,17 @@ def test_target_is_not_advised_where_it_was_given(cli: Cli, tmp_path: Path) -> N
         assert f"must have two labels or more, got {got}" in refused
         assert "--target" not in refused
         assert "--target" in cli("run", path, *SMALL).err
+
+
+def test_further_columns_are_ignored_and_named(cli: Cli, table: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    assert cli("run", table, "--target", "species", *SMALL, "-o", model).code == 0
+    found = cli("predict", model, "-", stdin=b"note,mass,island,wing\nx,3,Dream,1\n")
+    assert (found.code, found.out.count("\n")) == (0, 2)
+    assert found.err.count("not fitted with; they are ignored: note, wing.") == 1
+    labelled = b"species,mass,island\nA,3,Dream\n"
+    for options in ((), ("--target", "species")):  # one more column may be the label
+        assert cli("predict", model, "-", *options, stdin=labelled).err == ""
+    missing = cli("predict", model, "-", stdin=b"island,note\nDream,1\n")
+    assert missing.code == 1
+    assert "must have the column 'mass' of the model" in missing.err

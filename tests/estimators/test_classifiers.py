@@ -140,8 +140,11 @@ def test_tables_keep_their_names(library: str) -> None:
     assert model.n_features_in_ == 4
     plain = BayesianEnsembleClassifier(random_state=0).fit(X, y[:100])
     np.testing.assert_array_equal(model.predict_proba(table), plain.predict_proba(X))
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(misnamed)
+    if library == "pandas":  # check_estimator asks for this error
+        with pytest.raises(ValueError, match=r"(?s)feature names should match.*must be in the same order"):
+            model.predict(misnamed)
+    else:
+        np.testing.assert_array_equal(model.predict_proba(misnamed), plain.predict_proba(X))
 
 
 def test_missing_values_of_a_table_are_nan() -> None:

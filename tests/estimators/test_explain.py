@@ -176,7 +176,8 @@ def test_raw_tables_are_told_of_by_their_own_columns(library: str) -> None:
 
 def test_features_not_in_use_are_no_column_of_the_users() -> None:
     table = {"left": ["q", "r"] * 100, "sort": ["a", "b"] * 100, "size": list(range(200))}
-    model = BayesianEnsembleClassifier(columns={"left": "drop"}, random_state=0).fit(table, ["x", "y"] * 100)
+    model = BayesianEnsembleClassifier(columns={"left": "drop", "sort": "category", "size": "number"}, random_state=0)
+    model.fit(table, ["x", "y"] * 100)
     told = model.explain({"sort": ["a"], "size": [3]})
     of = {column: k for k, column in enumerate(told["column"])}
     assert told["moved"][of["left"]] == told["looked"][of["left"]] == 0

@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
         model.fit(X | {"mass": [np.inf] * N}, y)
     assert dumps(model) == before
     numbers = BayesianEnsembleClassifier(n_members=9, random_state=0).fit(pandas.DataFrame({"a": [0.0, 1.0]}), [0, 1])
-    with pytest.raises(TypeError, match=r"must hold numbers only, .* a table in which \['a'\] do not"):
+    with pytest.raises(ValueError, match=r"column 'a' must hold a number in every row, .* got 'x' in row 0"):
         numbers.predict(pandas.DataFrame({"a": ["x", "y"]}))
 
 

@@ -165,7 +165,7 @@ def test_other_columns_are_refused_by_name_and_change_nothing() -> None:
     list(columns.advance({"b": ["x", "y"], "a": [1.0, 2.0]}))  # any order; what is dropped may be left out
     before = columns.learned()
     with pytest.raises(
-        ValueError, match=r"must have the columns \['a', 'b'\], got a table without \['b'\] and with \['c'\]"
+        ValueError, match=r"must have the columns \['a', 'b'\], got a table without \['b'\]\. Add the missing"
     ):
         list(columns.advance({"a": [1.0], "c": [2.0]}))
     with pytest.raises(ValueError, match="'a' must hold finite"):

@@ -44,7 +44,7 @@ def predict(model_path: Path, file: str, out: Path | None, *, proba: bool, targe
 
 def _opened(model: Classifier, file: str, target: str | None, reading: dict[str, Any]) -> Stream:
     """The rows of the file, in the columns that the model knows."""
-    names = getattr(model, "feature_names_in_", None)
+    names = model.columns_.names if hasattr(model, "columns_") else getattr(model, "feature_names_in_", None)
     kinds = None
     if hasattr(model, "columns_"):
         # Columns that were numbers are read as such, and what the user has stated to be a date or a truth value is one,
@@ -62,12 +62,14 @@ def _opened(model: Classifier, file: str, target: str | None, reading: dict[str,
         rows = stream_unlabelled(
             file,
             n_features=model.n_features_in_,
-            feature_names=None if names is None else names.tolist(),
+            feature_names=None if names is None else list(names),
             target=place_or_name(target),
             columns=kinds,
             flush_after=0.0,
             **reading,
         )
+    if len(rows.ignored) > (target is None):  # without --target, one more column may be the label
+        show.note(f"{file} has columns that the model was not fitted with; they are ignored: {listed(rows.ignored)}.")
     if kinds and rows.feature_names is None:
         raise InputError("", file, f"must have the columns of the model, {listed(list(kinds))}", "LIBSVM text")
     return rows

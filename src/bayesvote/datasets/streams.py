@@ -63,6 +63,8 @@ class Stream(Iterator[Chunk]):
         Their names and that of the label's column, if the file has them.
     skipped
         How many bad lines were skipped so far.
+    ignored
+        Names of columns that are neither features nor the label that ``target`` names; of `stream_unlabelled`.
     unit
         What the numbers of rows count: "line", or "row" of a Parquet file.
     reports
@@ -77,6 +79,7 @@ class Stream(Iterator[Chunk]):
         self.n_features = reading.n_features
         self.feature_names = reading.feature_names
         self.label_name = reading.label_name
+        self.ignored: list[str] = []
 
     @property
     def skipped(self) -> int:
@@ -278,17 +281,23 @@ def stream_unlabelled(
      [0.1 0. ]]
     """
     integer("stream_unlabelled", "n_features", n_features)
-    wanted = Wanted(columns or {})
+    wanted, ignored = Wanted(columns or {}), list[str]()
     how = _How("stream_unlabelled", os.fspath(path), format, chunk_size, bad_lines, header, decimal, wanted).check()
 
     def choose(found: Header) -> Columns:
-        return feature_columns(how.who, how.source, found, n_features, feature_names, target)
+        chosen = feature_columns(how.who, how.source, found, n_features, feature_names, target)
+        label = None if target is None else labelled_columns(how.who, how.source, found, target, Wanted({})).label
+        others = [j for j in range(len(found.names)) if j not in (*chosen.features, *found.kept, label)]
+        ignored.extend(found.names[j] for j in others)
+        return chosen
 
     def libsvm(lines: Lines, bad: BadLines) -> Reading:
         chunks = read_libsvm(lines, chunk_size, n_features, bad, labelled=False)
         return Reading(n_features, None, (chunk._replace(y=np.empty(0)) for chunk in chunks))
 
-    return _open(how, choose, libsvm, flush_after=flush_after)
+    opened = _open(how, choose, libsvm, flush_after=flush_after)
+    opened.ignored = ignored
+    return opened
 
 
 class Survey(NamedTuple):

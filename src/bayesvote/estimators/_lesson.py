@@ -93,7 +93,8 @@ class Lesson:
         """Let the model learn rows as the columns are known by then, and the columns what the model has learned."""
         columns, found = self._shell.columns_, list[Array]()
         learning = (self._w[start : start + table.n] != 0) & self._model.learns
-        block = columns.block(table, learning)
+        codes = self._codes[start : start + table.n]
+        block = columns.block(table, learning, codes)
         known = columns.after(block)  # made beforehand: memory may be missing once the model has learned
         try:
             for first, last, width in block.pieces():
@@ -103,7 +104,7 @@ class Lesson:
             self._take(known)
         except BaseException:
             n = self._learned - start
-            self._take(columns.after(columns.block(table.part(0, n), learning[:n])))
+            self._take(columns.after(columns.block(table.part(0, n), learning[:n], codes[:n])))
             raise
         columns.tell_of(known.hashed)  # last, as a warning may be raised as an error
         return found

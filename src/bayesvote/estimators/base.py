@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import deepcopy
 from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar
@@ -20,13 +20,14 @@ from bayesvote._input import Rows, as_rows, is_sparse, plain
 from bayesvote._journal import Forecast, Progress, tell, telling
 from bayesvote._parts import MOST_TOTAL, Learned, Part, looking, within
 from bayesvote.estimators import _class_weight
+from bayesvote.estimators._by_name import by_name
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.estimators._html import summary
 from bayesvote.estimators._labels import one_column
 from bayesvote.estimators._lesson import Lesson
 from bayesvote.losses import LossScale
 from bayesvote.model import Model, agreeing, decided
-from bayesvote.tables import Columns, Table, has_text, is_table, not_numbers, read_table
+from bayesvote.tables import Columns, Table, has_text, holds_text, is_table, named_columns, read_table
 
 M = TypeVar("M", bound=Model[Any])
 
@@ -312,26 +313,34 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     def _rows(self, X: Any) -> Rows:
         """Rows that the fitted model takes."""
+        X = self._by_name(X)
         if self._is_table(X, reset=False):
             with self.undisturbed():
-                return self.columns_.encode(X)
+                return self.columns_.encode(X, strict=True)
         return self._validated(X, reset=False)[0]
 
     def _losses(self, X: Any) -> Array:
+        X = self._by_name(X)
         if not self._is_table(X, reset=False):
             return self.model_.losses(self._rows(X))
         table = read_table(self.who, X)
         with self.undisturbed():  # model and columns must be of the same moment
-            encoded = self.columns_.encoded(self.columns_.checked(table))
+            encoded = self.columns_.encoded(self.columns_.checked(table, strict=True))
             return np.concatenate([self.model_.losses(rows) for rows in encoded])
 
     def _checked(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows | Table, NDArray[Any]]:
         """Rows, or a table that is still to be encoded, and labels."""
         y = one_column(_checks.label_array(y))
+        unnamed = not is_table(X)
+        X = (named_columns(X) if holds_text(X) else X) if reset else self._by_name(X)
         if not self._is_table(X, reset=reset):
             rows, labels = self._validated(X, y, reset=reset)
             if reset:
                 self.__dict__.pop("columns_", None)
+                if is_table(X) and len(labels) == rows.n:
+                    with suppress(_checks.RefusalError):  # columns without names of their own
+                        columns = Columns().start(X)
+                        columns.advise(columns.checked(X), np.unique(labels, return_inverse=True)[1])
             return rows, labels
         table = read_table(self.who, X)
         labels = column_or_1d(y)
@@ -339,10 +348,27 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             raise _checks.InputError(self.who, "y", f"must have one label per row, {table.n}", str(len(labels)))
         if reset:
             self._note(table)
+            if unnamed:
+                del self.feature_names_in_  # scikit-learn has none for arrays
+            table = self.columns_.checked(table)
+            self.columns_.advise(table, np.unique(labels, return_inverse=True)[1])
+            return table, labels
         return self.columns_.checked(table), labels
+
+    def _by_name(self, X: Any) -> Any:
+        """Return X with the columns of the fitted model; see docs/tables.md."""
+        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        return by_name(self.who, X, names, self.n_features_in_, hasattr(self, "columns_"))
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> tuple[Rows, NDArray[Any]]:
         """Rows, and labels if there are some, that pass scikit-learn's checks and ours."""
+        if isinstance(X, Rows):  # of columns that were matched by name
+            if isinstance(y, str):
+                return X, np.empty(0)
+            labels = column_or_1d(y, warn=True)
+            if len(labels) != X.n:
+                raise _checks.InputError(self.who, "y", f"must have one label per row, {X.n}", str(len(labels)))
+            return X, labels
         # scikit-learn goes by the indices of a sparse matrix, so it is given one that is made of checked rows.
         rows = as_rows(self.who, X) if is_sparse(X) else None
         given = rows.tocsr() if rows else _named(plain(self.who, X))
@@ -363,7 +389,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
                 )
             return is_table(X) and (self.columns is not None or has_text(X))
         if hasattr(self, "columns_") and not is_table(X):
-            names = self.feature_names_in_.tolist()
+            names = self.columns_.names
             raise _checks.InputTypeError(
                 self.who,
                 "X",
@@ -371,9 +397,6 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
                 type(X).__name__,
                 "Give a DataFrame or a dict.",
             )
-        if not hasattr(self, "columns_") and is_table(X) and has_text(X):
-            must = "must hold numbers only, like the rows that were learned"
-            raise _checks.InputTypeError(self.who, "X", must, f"a table in which {not_numbers(X)} do not")
         return hasattr(self, "columns_")
 
     def _twin(self) -> Self:
@@ -390,6 +413,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     def _begin(self, classes: NDArray[Any], rng: np.random.Generator | None = None) -> None:
         """Have learned nothing, of these classes and the features that were noted."""
         self.classes_, self.model_ = classes, self._started(self._width, classes, rng)
+        if hasattr(self, "columns_"):
+            self.columns_.expect(len(classes))
         self.calibration_, self.class_counts_ = _nothing_learned(len(classes))
         if not self.model_.learns and hasattr(self, "columns_"):
             self._check_for_frozen(self.columns_)

@@ -75,7 +75,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         default weighter follows changes without.
     columns : dict, optional
         What columns of a table are where their types and first values do not tell: "number", "category", "boolean",
-        "date", or "drop" to leave one out. See docs/tables.md.
+        "date", "day_first" or "month_first" for dates such as 01/02/2020, or "drop" to leave one out. A stated category
+        has counts of the classes for every value. See docs/tables.md.
     class_weight : None, dict or "balanced"
         Factors of the rows' weights by their label; labels that a dict leaves out have 1. "balanced" weighs a row of a
         class that has n_k of N rows so far with (N + K) / (K (n_k + 1)), so that all of the K classes count alike;
@@ -101,7 +102,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     n_features_in_ : int
         How many features there are.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, if ``fit`` saw a table.
+        Their names, if ``fit`` saw data with column names.
     model_ : Ensemble
         The model itself.
     calibration_ : tuple
@@ -298,7 +299,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         """Values (n, columns) of some rows as the user gave them."""
         if not hasattr(self, "columns_"):
             return rows.todense(first, first + n)
-        return given_values(self.columns_.checked(X).part(first, first + n), self.columns_.names)
+        return given_values(self.columns_.checked(self._by_name(X)).part(first, first + n), self.columns_.names)
 
     @property
     @looking
@@ -432,7 +433,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         super()._begin(classes, rng)
         names: NDArray[Any] = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
         if hasattr(self, "columns_"):
-            names = names[self.columns_.source_columns()]
+            names = np.array(self.columns_.names, dtype=object)[self.columns_.source_columns()]
         if len(names) == self._width:  # or the rows are an array, which tells no names
             self.model_.bank.check_names(names.tolist())
 

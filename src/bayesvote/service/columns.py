@@ -1,5 +1,6 @@
 """Rows as they come over the wire, in the form that the model takes, and as bytes for the journal."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from bayesvote.service.types import Cell, Refusal, Tensor, TensorFacts
 from bayesvote.tables import Columns as LearnedColumns
 
 MATRIX, IDS = "X", "ids"  # names of the inputs that hold all columns, and the rows' ids
+_MOST_IGNORED = 100  # names of columns that are logged
+log = logging.getLogger("bayesvote.serve")
 _LARGEST = 1e100  # as in bayesvote._input, whose error would come after the journal
 _IDS = TensorFacts(IDS, "BYTES", [-1])
 
@@ -33,6 +36,7 @@ class Columns(ABC):
     def __init__(self, kinds: dict[str, str]) -> None:
         self.kinds = kinds
         self.names = list(kinds)
+        self._ignored: set[str] = set()
 
     @abstractmethod
     def inputs(self) -> list[TensorFacts]:
@@ -77,25 +81,34 @@ class Columns(ABC):
             raise Refusal(400, f"inputs: {MATRIX} must have the shape [-1, {d}], got {tensor.shape}.")
         return numbers(tensor, binary).reshape(tensor.shape)
 
-    def check_names(self, i: int, row: dict[str, Cell]) -> None:
-        """Refuse a row that has other columns."""
+    def known(self, i: int, row: dict[str, Cell]) -> dict[str, Cell]:
+        """Return the columns of the model; ignore others, and refuse a row that lacks one."""
         if row.keys() == self.kinds.keys():
-            return
-        unknown = [name for name in row if name not in self.kinds]
-        if unknown:
-            raise Refusal(400, f"rows[{i}]: the columns must be those of the model, got {unknown[0][:100]!r}.")
-        missing = next(name for name in self.names if name not in row)
-        raise Refusal(400, f"rows[{i}]: the column {missing!r} is missing. Give null for a value that is not known.")
+            return row
+        missing = next((name for name in self.names if name not in row), None)
+        if missing is not None:
+            raise Refusal(
+                400, f"rows[{i}]: the column {missing!r} is missing. Give null for a value that is not known."
+            )
+        self.ignore([name for name in row if name not in self.kinds])
+        return {name: row[name] for name in self.names}
+
+    def ignore(self, others: list[str]) -> None:
+        """Log columns that the model does not have, once each; there may be any number of them."""
+        new = [name[:100] for name in others if name[:100] not in self._ignored][: _MOST_IGNORED - len(self._ignored)]
+        if new:
+            self._ignored.update(new)
+            log.warning("columns are ignored that the model does not have", extra={"columns": new})
 
     def check_tensors(self, given: dict[str, Tensor], instead: str = "") -> None:
         """Refuse tensors that are not one per column, all of one length."""
-        unknown = [name for name in given if name not in self.kinds]
         missing = [name for name in self.names if name not in given]
-        if unknown or missing:
-            what = f"{(unknown or missing)[0][:100]!r} is {'not a column of the model' if unknown else 'missing'}"
-            raise Refusal(400, f"inputs must be {instead}one per column; {what}.")
-        n = next(iter(given.values())).shape[0]
-        for name, tensor in given.items():
+        if missing:
+            raise Refusal(400, f"inputs must be {instead}one per column; {missing[0][:100]!r} is missing.")
+        self.ignore([name for name in given if name not in self.kinds])
+        n = given[self.names[0]].shape[0]
+        for name in self.names:
+            tensor = given[name]
             if tensor.shape not in ([n], [n, 1]):
                 raise Refusal(400, f"inputs: {name!r} must have the shape [{n}], as the others, got {tensor.shape}.")
 
@@ -115,8 +128,7 @@ class Numbers(Columns):
         """Rows that came as objects."""
         out = np.empty((len(given), len(self.names)))
         for i, row in enumerate(given):
-            self.check_names(i, row)
-            for name, value in row.items():
+            for name, value in self.known(i, row).items():
                 if not (value is None or type(value) is float):
                     raise Refusal(400, _wrong(i, name, "a number", value))
                 out[i, self._places[name]] = np.nan if value is None else value
@@ -186,8 +198,7 @@ class Mixed(Columns):
     def rows(self, given: list[dict[str, Cell]]) -> list[list[Cell]]:
         """Rows that came as objects."""
         for i, row in enumerate(given):
-            self.check_names(i, row)
-            for name, value in row.items():
+            for name, value in self.known(i, row).items():
                 kind = self.kinds[name]
                 if value is not None and not isinstance(value, _TYPES[kind]):
                     raise Refusal(400, _wrong(i, name, _SAID.get(kind, "a text"), value))
@@ -219,7 +230,7 @@ class Mixed(Columns):
     def _checked(self, rows: list[list[Cell]]) -> list[list[Cell]]:
         if rows:
             try:
-                self._learned.checked(self._table(rows))
+                self._learned.checked(self._table(rows), strict=True)
             except RefusalError as error:
                 raise Refusal(400, f"{error.subject} {error.must}, got {error.got}.") from error
         return rows

@@ -2,6 +2,7 @@
 
 from bayesvote.tables.block import bucket_of
 from bayesvote.tables.columns import Columns, Known, Piece
+from bayesvote.tables.matching import as_numbers, holds_text, ignore, matched, named_columns, usual_names
 from bayesvote.tables.merging import conflict, difference, merged, usual_kinds
 from bayesvote.tables.reading import (
     NOTHING,
@@ -24,15 +25,21 @@ __all__ = [
     "Piece",
     "Sort",
     "Table",
+    "as_numbers",
     "bucket_of",
     "columns_of",
     "conflict",
     "difference",
     "has_text",
+    "holds_text",
+    "ignore",
     "is_table",
+    "matched",
     "merged",
+    "named_columns",
     "not_numbers",
     "read_table",
     "shortened",
     "usual_kinds",
+    "usual_names",
 ]

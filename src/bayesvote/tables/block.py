@@ -2,15 +2,17 @@
 
 import zlib
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
+from bayesvote._checks import Array, Labels
 from bayesvote._input import LARGEST, Rows, as_rows
 from bayesvote.tables.kinds import NUMERIC, STATED, Dates, Kind, Role, as_kind, dates, guessed
 from bayesvote.tables.reading import Cells, Sort
 from bayesvote.tables.state import ColumnsState, Event, Places
+from bayesvote.tables.statistics import Ordered, Statistics, Values
 
 _LEAST_MORE = 16  # features that a model is widened by at least: members draw a share of them
 Flags = NDArray[np.bool_]
@@ -36,14 +38,30 @@ def bucket_of(text: str, n_buckets: int) -> int:
     return zlib.crc32(text.encode("utf-8", "replace")) % n_buckets
 
 
+class Taught(NamedTuple):
+    """The rows of a block to learn, and the class of each row; classes are ignored where nothing counts them."""
+
+    learn: Flags
+    y: Labels
+
+
 class Block:
     """Some rows on their way to be encoded: cells that are not 0, and the features that the rows bring."""
 
     def __init__(
-        self, who: str, places: Places, state: ColumnsState, n: int, learn: Flags, most: tuple[int, int]
+        self,
+        who: str,
+        places: Places,
+        state: ColumnsState,
+        statistics: Statistics,
+        n: int,
+        taught: "Taught",
+        most: tuple[int, int],
     ) -> None:
-        self.who, self.places, self.state, self.n, self.learn = who, places, state, n, learn
+        self.who, self.places, self.state, self.n = who, places, state, n
+        self.statistics, (self.learn, self.y) = statistics, taught
         self.max_texts, self.n_buckets = most
+        self.counted: dict[int, Values] = {}
         self.events: list[Event] = []
         self.cells: list[tuple[NDArray[np.intp], NDArray[np.intp], Array]] = []  # rows, features, values
         self.kinds, self.numbers, self.total = state.kinds.copy(), state.numbers.copy(), state.total.copy()
@@ -152,40 +170,70 @@ class Block:
         rows = rows[rows >= max(since - 1, 0)]
         if len(rows) == 0:
             return
-        codes = cells.codes[rows]
         learned = rows[self.learn[rows]]
+        counted = self._count(j, cells) if j in self.statistics.values else None
+        full = self._bring_texts(j, cells, learned) if counted is None else self.n
+        new = self.feature(j, Role.NEW)
+        if new[0] < 0 and len(learned):  # a text among numbers
+            new = self.bring(Event(int(learned[0]), j, Role.NEW))
+        distinct, place = np.unique(cells.codes[rows], return_inverse=True)
+        texts = [cells.texts[code] for code in distinct.tolist()]
+        own = [self.feature(j, Role.TEXT, text) for text in texts]
+        if counted is not None:
+            self._put_each(rows, place, own, -1)
+            for k in range(self.statistics.width):
+                self.put(rows, self.feature(j, Role.STATISTIC, k), counted.features[rows, k])
+            rows = rows[~counted.met[rows]]
+        else:
+            left = self._put_each(rows, place, own, -1)
+            rows, place = rows[left], place[left]
+            if full < self.n and len(rows):
+                buckets = [self.feature(j, Role.BUCKET, bucket_of(text, self.n_buckets)) for text in texts]
+                rows = rows[self._put_each(rows, place, buckets, full)]
+        self.put(rows, new)
+
+    def _count(self, j: int, cells: Cells) -> Ordered:
+        """Count the classes of the values of a column; bring the features of those that come often."""
+        own = {text for role, text in self.places[j] if role == Role.TEXT}
+        found = self.statistics.ordered(j, cells.codes, cells.texts, self.y, self.learn, own)
+        self.counted[j] = found.values
+        for row in np.flatnonzero(found.often)[: self.max_texts - len(own)].tolist():
+            self.bring(Event(row, j, Role.TEXT, 0, cells.texts[cells.codes[row]]))
+        if found.many >= 0 and self.feature(j, Role.STATISTIC)[0] < 0:
+            for k in range(self.statistics.width):
+                self.bring(Event(found.many, j, Role.STATISTIC, k))
+        return found
+
+    def _bring_texts(self, j: int, cells: Cells, learned: NDArray[np.intp]) -> int:
+        """Bring the features of texts that are met for the first time; return the row after which others share some."""
         met, at = np.unique(cells.codes[learned], return_index=True)
         order = np.argsort(at)  # texts in the order in which they were met
         own = self.places[j]
         n_texts = sum(role == Role.TEXT for role, _ in own)
         full = -1 if n_texts >= self.max_texts else self.n
-        found: dict[int, tuple[int, int]] = {}
         for code, first in zip(met[order].tolist(), learned[at[order]].tolist(), strict=True):
             text = cells.texts[code]
             if (Role.TEXT, text) in own:
                 continue
             if n_texts < self.max_texts:
-                found[code] = self.bring(Event(first, j, Role.TEXT, 0, text))
+                self.bring(Event(first, j, Role.TEXT, 0, text))
                 n_texts += 1
                 full = first if n_texts == self.max_texts else full
             else:
                 bucket = bucket_of(text, self.n_buckets)
                 if self.feature(j, Role.BUCKET, bucket)[0] < 0:
                     self.bring(Event(first, j, Role.BUCKET, bucket))
-        new = self.feature(j, Role.NEW)
-        if new[0] < 0 and len(learned):  # a text among numbers
-            new = self.bring(Event(int(learned[0]), j, Role.NEW))
-        for code in np.unique(codes).tolist():
-            text, here = cells.texts[code], rows[codes == code]
-            slot = (own[Role.TEXT, text], -1) if (Role.TEXT, text) in own else found.get(code, (-1, self.n))
-            self.put(here, slot)
-            here = here[here <= slot[1]]
-            if len(here) and slot[0] < 0:
-                shared_by = self.feature(j, Role.BUCKET, bucket_of(text, self.n_buckets))
-                shared = here > max(full, shared_by[1])
-                self.put(here[shared], shared_by)
-                here = here[~shared]
-            self.put(here, new)
+        return full
+
+    def _put_each(
+        self, rows: NDArray[np.intp], place: NDArray[np.intp], found: list[tuple[int, int]], after: int
+    ) -> Flags:
+        """Set in each row the feature of its text, if it can be used by then; return the rows that have none."""
+        features, since = np.array(found, dtype=np.intp).T
+        fits = rows > np.maximum(since, after)[place]
+        self.cells.append((rows[fits], features[place[fits]], np.ones(np.count_nonzero(fits))))
+        left: Flags = ~fits
+        return left
 
     def finished(self) -> "Block":
         """Number the features that the rows bring in the order in which rows by themselves would bring them."""
@@ -198,6 +246,7 @@ class Block:
         self.features = final[joined[1].astype(np.intp)]
         self.widths = _widths(self.known, int(self.state.width[0]), self.events)
         width = self.widths[-1][1] if self.widths else int(self.state.width[0])
+        self.statistics = self.statistics.after(self.y, self.learn, self.counted)
         self.state = self.state._replace(
             kinds=self.kinds, numbers=self.numbers, total=self.total, base=self.base, width=np.array([width])
         )

@@ -1,6 +1,5 @@
 """Columns of a table as features: how to read them is learned as the stream goes on, row by row."""
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -8,13 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import InputError, InputTypeError, integer, one_of
+from bayesvote._checks import InputError, InputTypeError, Labels, integer, one_of
 from bayesvote._input import Rows, started
 from bayesvote._parts import Learned, Part, like, require
-from bayesvote.tables.block import Block, Flags, first_features, kind_of
-from bayesvote.tables.kinds import STATED, Kind, Role, as_kind, check_sorts
-from bayesvote.tables.reading import Table, read_table
+from bayesvote._warn import warn
+from bayesvote.tables.advice import advice
+from bayesvote.tables.block import Block, Flags, Taught, first_features, kind_of
+from bayesvote.tables.date_texts import Order, usual_order
+from bayesvote.tables.kinds import NUMERIC, ORDERS, STATED, Kind, Role, as_kind, check_sorts
+from bayesvote.tables.matching import matched, refuse_texts
+from bayesvote.tables.reading import Cells, Table, read_table
 from bayesvote.tables.state import ColumnsState, Event, Places, check, empty, feature_name
+from bayesvote.tables.statistics import NAMES, Statistics, restored
 
 BLOCK = 4096  # rows encoded at a time
 _ROOM = 4  # features that are set aside for each column that is not of numbers
@@ -34,6 +38,7 @@ class Known(NamedTuple):
     state: ColumnsState
     texts: list[str]
     places: Places
+    statistics: Statistics
     hashed: list[str]  # columns that have too many texts from then on
 
 
@@ -54,7 +59,8 @@ class Columns(Part):
     Parameters
     ----------
     columns
-        The kinds of columns that are known: "number", "category", "boolean", "date", or "drop" for those to leave out.
+        The kinds of columns that are known: "number", "category", "boolean", "date", "day_first" or "month_first" for
+        dates such as 01/02/2020, or "drop" for those to leave out.
         The others are found from their types or, for texts, from the first that comes.
     max_texts
         How many texts of a column have a feature each.
@@ -92,6 +98,8 @@ class Columns(Part):
         self._state: ColumnsState | None = None
         self._texts: list[str] = []  # (f,): of the features that are of one
         self._places: Places = []
+        self._warned: set[str] = set()
+        self._statistics = Statistics.start(0, [])
 
     @property
     def names(self) -> list[str]:
@@ -154,22 +162,62 @@ class Columns(Part):
         if table.n == 0:
             raise InputError(self.who, "X", "must have at least one row", "none")
         kinds = [self.stated.get(name, kind_of(cells.part(0, 1))) for name, cells in table.columns.items()]
+        orders = [self._order(name, kind, table.columns[name]) for name, kind in zip(table.columns, kinds, strict=True)]
         if all(kind == Kind.DROP for kind in kinds):
             raise InputError(
                 self.who, "columns", "must leave some columns to learn from", str(dict(self.columns or {}))
             )
         c = len(kinds)
         self._names, texts, places = list(table.columns), list[str](), [dict[Any, int]() for _ in kinds]
-        state = empty(c, 0)._replace(kinds=np.array(kinds, dtype=np.int8))
+        state = empty(c, 0)._replace(kinds=np.array(kinds, dtype=np.int8), order=np.array(orders, dtype=np.int8))
         events = [event for j, kind in enumerate(kinds) for event in first_features(-1, j, kind)]
         open_ended = sum(kind in (Kind.CATEGORY, Kind.UNKNOWN) for kind in kinds)
         width = np.array([len(events) + _ROOM * open_ended])
-        self.take(_with_events(Known(state._replace(width=width), texts, places, []), events))
+        nothing = Statistics.start(0, [])
+        self.take(_with_events(Known(state._replace(width=width), texts, places, nothing, []), events))
         return self
 
-    def encode(self, X: Any) -> Rows:
-        """Encode rows by what is known; nothing is learned."""
-        table = self.checked(X)
+    def _order(self, name: str, kind: Kind, cells: Cells) -> Order:
+        """Order of day and month in the dates of a column: as stated or, if not, as the first table tells."""
+        stated = ORDERS.get((self.columns or {}).get(name, ""))
+        if stated or kind not in (Kind.DATE, Kind.UNKNOWN):
+            return stated or Order.UNKNOWN
+        order, ambiguous = usual_order(cells.texts)
+        if ambiguous:
+            self.warn(
+                name,
+                f"holds dates such as {ambiguous!r}, which do not tell day and month apart. They are read with the "
+                f"month first. If the day comes first, state columns={{{name!r}: 'day_first'}}; else 'month_first'.",
+            )
+        return order
+
+    def warn(self, name: str, message: str) -> None:
+        """Warn of a column, once."""
+        if name not in self._warned:
+            self._warned.add(name)
+            warn(f"{self.who}: column {name!r} {message}")
+
+    def advise(self, table: Table, y: Labels) -> None:
+        """Warn of columns that look like identifiers, dates in digits or leaks, unless their kind is stated."""
+        kinds = {name: Kind(int(kind)) for name, kind in zip(self._names, self.kinds, strict=True)}
+        looked = {
+            name: kind for name, kind in kinds.items() if name not in (self.columns or {}) and kind != Kind.UNKNOWN
+        }
+        for name, message in advice(table, looked, y):
+            self.warn(name, message)
+
+    def expect(self, n_classes: int) -> None:
+        """Count, from the first row on, the classes of rows by the values of the categories that are stated."""
+        columns = self._countable
+        self._statistics = Statistics.start(n_classes if columns else 0, columns)
+
+    @property
+    def _countable(self) -> list[int]:
+        return [j for j, name in enumerate(self._names) if self.stated.get(name) == Kind.CATEGORY]
+
+    def encode(self, X: Any, strict: bool = False) -> Rows:
+        """Encode rows by what is known; nothing is learned. ``strict`` is as in ``checked``."""
+        table = self.checked(X, strict)
         return self.block(table, np.zeros(table.n, dtype=bool)).rows(0, table.n, self.width)
 
     def encoded(self, table: Table) -> Iterator[Rows]:
@@ -178,7 +226,7 @@ class Columns(Part):
             part = table.part(first, min(first + BLOCK, table.n))
             yield self.block(part, np.zeros(part.n, dtype=bool)).rows(0, part.n, self.width)
 
-    def advance(self, X: Any, learn: NDArray[Any] | None = None) -> Iterator[Piece]:
+    def advance(self, X: Any, learn: NDArray[Any] | None = None, y: Labels | None = None) -> Iterator[Piece]:
         """Encode rows, row t by what the rows before it have told, and learn them; ``learn`` says which.
 
         The pieces follow each other, each as wide as the model must be widened to before it gets the piece. What a
@@ -188,69 +236,78 @@ class Columns(Part):
         flags = np.ones(table.n, dtype=bool) if learn is None else np.asarray(learn) != 0
         for start in range(0, table.n, BLOCK):
             stop = min(start + BLOCK, table.n)
-            block = self.block(table.part(start, stop), flags[start:stop])
+            block = self.block(table.part(start, stop), flags[start:stop], None if y is None else y[start:stop])
             for first, last, width in block.pieces():
                 yield Piece(start + first, start + last, block.rows(first, last, width))
             known = self.after(block)
             self.take(known)
             self.tell_of(known.hashed)
 
-    def checked(self, X: Any) -> Table:
-        """Table of the columns that are known, in their order, as their kinds have them."""
-        started(self.who, self._state)
-        table = read_table(self.who, X)
-        dropped = {name for name, kind in (self.columns or {}).items() if kind == "drop"}
-        wanted = [name for name in self._names if name not in dropped]
-        lacking, others = (
-            [n for n in wanted if n not in table.columns],
-            [n for n in table.columns if n not in self._names],
-        )
-        if lacking or others:
-            what = [f"without {lacking}"] * bool(lacking) + [f"with {others} as well"] * bool(others)
-            do = "Give a column of None for what is missing, and leave out columns that the first table did not have."
-            raise InputError(self.who, "X", f"must have the columns {wanted}", f"a table {' and '.join(what)}", do)
+    def checked(self, X: Any, strict: bool = False) -> Table:
+        """Table of the columns that are known, in their order, as their kinds have them.
+
+        With ``strict``, a text in a column that was learned to hold numbers or dates only is refused.
+        """
         state = started(self.who, self._state)
+        table = matched(self.who, read_table(self.who, X), self._names, self._dropped)
         columns = {}
         for j, name in enumerate(self._names):
             kind = Kind(int(state.kinds[j]))
             if kind not in (Kind.UNKNOWN, Kind.DROP):
-                columns[name] = as_kind(self.who, name, table.columns[name], kind, name in self.stated)
+                order = Order(int(state.order[j]))
+                columns[name] = as_kind(self.who, name, table.columns[name], kind, name in self.stated, order)
+                if strict and kind in NUMERIC and not any(role == Role.TEXT for role, _ in self._places[j]):
+                    refuse_texts(self.who, name, columns[name], kind)
             elif name in table.columns:
                 if kind == Kind.UNKNOWN:
                     check_sorts(self.who, name, table.columns[name])
                 columns[name] = table.columns[name]
         return Table(table.n, columns)
 
+    @property
+    def _dropped(self) -> set[str]:
+        return {name for name, kind in (self.columns or {}).items() if kind == "drop"}
+
     def learned(self) -> Learned | None:
         """The state, checked, with names and texts."""
         if self._state is None:
             return None
-        check(self._state, self._names, self._texts, self.stated, self.max_texts, self.n_buckets)
-        return Learned({"names": self._names, "texts": self._texts, "version": 1}, self._state._asdict())
+        statistics = self._statistics
+        check(self._state, statistics, self._names, self._texts, self.stated, self.max_texts, self.n_buckets)
+        facts = {"names": self._names, "texts": self._texts, "version": 2}
+        return Learned(facts, self._state._asdict() | statistics.arrays())
 
     def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
         """Take up what a file brings, after checking all of it."""
         require(learned.facts.keys() == {"names", "texts", "version"}, "columns must have names and texts")
-        require(learned.facts["version"] == 1, "version of the columns must be 1")
+        require(learned.facts["version"] in (1, 2), "version of the columns must be 1 or 2")
         names, texts = learned.facts["names"], learned.facts["texts"]
         for given in (names, texts):
             require(type(given) is list and all(type(text) is str for text in given), "names and texts must be texts")
         c, f = len(names), len(texts)
-        state = like(empty(c, f), learned.arrays)
-        check(state, names, texts, self.stated, self.max_texts, self.n_buckets)
+        arrays = dict(learned.arrays)
+        if learned.facts["version"] == 1:  # it counted nothing, and read no dates such as 01/02/2020
+            arrays |= Statistics.start(0, []).arrays() | {"order": np.zeros(c, dtype=np.int8)}
+        stated = [j for j, name in enumerate(names) if self.stated.get(name) == Kind.CATEGORY]
+        statistics = restored(arrays, stated)
+        state = like(empty(c, f), {name: array for name, array in arrays.items() if name not in NAMES})
+        check(state, statistics, names, texts, self.stated, self.max_texts, self.n_buckets)
         self._names, self._texts, self._places = names, texts, [{} for _ in names]
-        self._state = state
+        self._state, self._statistics = state, statistics
         for i, (j, role, place) in enumerate(
             zip(state.source.tolist(), state.role.tolist(), state.place.tolist(), strict=True)
         ):
             self._places[j][Role(role), texts[i] if role == Role.TEXT else place] = i
         require(sum(map(len, self._places)) == f, "no feature must stand twice")
 
-    def block(self, table: Table, learn: Flags) -> Block:
+    def block(self, table: Table, learn: Flags, y: Labels | None = None) -> Block:
         """Checked rows, encoded, with what those of them tell that ``learn`` says; ``take`` learns it."""
-        block = Block(
-            self.who, self._places, started(self.who, self._state), table.n, learn, (self.max_texts, self.n_buckets)
-        )
+        if y is None and self._statistics.n_classes and np.any(learn):
+            raise InputError(self.who, "y", "must be given, as the classes of rows are counted", "None")
+        taught = Taught(learn, np.zeros(table.n, dtype=np.intp) if y is None else y)
+        most = self.max_texts, self.n_buckets
+        state = started(self.who, self._state)
+        block = Block(self.who, self._places, state, self._statistics, table.n, taught, most)
         for j, name in enumerate(self._names):
             if name in table.columns:
                 block.add(j, table.columns[name])
@@ -261,21 +318,21 @@ class Columns(Part):
         found = dict.fromkeys(event.column for event in block.events if event.role == Role.BUCKET)
         new = [j for j in found if not any(role == Role.BUCKET for role, _ in self._places[j])]
         hashed = [self._names[j] for j in new]
-        return _with_events(Known(block.state, self._texts, self._places, hashed), block.events)
+        return _with_events(Known(block.state, self._texts, self._places, block.statistics, hashed), block.events)
 
     def take(self, known: Known) -> None:
         """Know this from now on. It asks for no memory, so it does not fail after the model has learned."""
         self._state, self._texts, self._places = known.state, known.texts, known.places
+        self._statistics = known.statistics
 
     def tell_of(self, hashed: list[str]) -> None:
         """Warn of columns that have too many texts."""
         for name in [name for name in hashed if name not in (self.columns or {})]:
-            warnings.warn(
-                f"{self.who}: column {name!r} has more than {self.max_texts} different texts; further ones are told "
-                f"apart by a hash into {self.n_buckets} only. State columns={{{name!r}: 'drop'}} to leave it out, or "
-                f"{{{name!r}: 'category'}} if that is meant.",
-                UserWarning,
-                stacklevel=2,
+            self.warn(
+                name,
+                f"has more than {self.max_texts} different texts; the others share {self.n_buckets} features. "
+                f"State columns={{{name!r}: 'category'}} to count the classes of every text, or {{{name!r}: 'drop'}} "
+                "to leave the column out.",
             )
 
 

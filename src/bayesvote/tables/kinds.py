@@ -1,9 +1,9 @@
 """What a column can be, and what becomes of its cells."""
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import datetime
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Argument, Array, InputError
-from bayesvote.tables.reading import NOTHING, Cells, Sort, seconds_of, shortened, text_of
+from bayesvote.tables.date_texts import Order, of_digits, order_of, parse
+from bayesvote.tables.reading import NOTHING, Cells, Sort, shortened, text_of
 
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?$")  # 1,400 and 1,400.5; but 1,5 is a text
 _TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
@@ -28,6 +30,8 @@ class Kind(IntEnum):
 
 
 STATED = {kind.name.lower(): kind for kind in Kind if kind != Kind.UNKNOWN}
+ORDERS = {"day_first": Order.DAY_FIRST, "month_first": Order.MONTH_FIRST}  # kinds of dates such as 01/02/2020
+STATED |= dict.fromkeys(ORDERS, Kind.DATE)
 NUMERIC = frozenset({Kind.NUMBER, Kind.BOOLEAN, Kind.DATE})
 
 
@@ -41,6 +45,7 @@ class Role(IntEnum):
     BUCKET = 4  # whether its text, one of those that were too many, has this hash
     SIN = 5  # of an hour, weekday or month on its circle
     COS = 6
+    STATISTIC = 7  # the log-odds of a class among the rows with its value, if a category has too many texts
 
 
 CIRCLES = ("hour", "weekday", "month")
@@ -53,8 +58,8 @@ _TURNS = [
 def guessed(text: str) -> Kind:
     """Guess what a column is from its first text.
 
-    >>> [guessed(text).name for text in ("12.5", "true", "2024-05-01T08:00", "Dream")]
-    ['NUMBER', 'BOOLEAN', 'DATE', 'CATEGORY']
+    >>> [guessed(text).name for text in ("1,400.5", "true", "2024-05-01T08:00", "May 1, 2024", "Dream")]
+    ['NUMBER', 'BOOLEAN', 'DATE', 'DATE', 'CATEGORY']
     """
     if text.lower() in ("true", "false"):
         return Kind.BOOLEAN
@@ -63,7 +68,7 @@ def guessed(text: str) -> Kind:
 
 def _number(text: str) -> float | None:
     with suppress(ValueError):
-        found = float(text)
+        found = float(text.replace(",", "") if _THOUSANDS.match(text) else text)
         if abs(found) <= 1e100 and "_" not in text:  # Python reads 1_000; it is rather a name
             return found
     return None
@@ -73,17 +78,10 @@ def _boolean(text: str) -> float | None:
     return _TRUTH.get(text.lower(), _number(text))
 
 
-def _date(text: str) -> float | None:
-    if "-" in text or len(text) == 8:
-        with suppress(ValueError):
-            return seconds_of(datetime.fromisoformat(text))
-    return None
-
-
 _PARSERS: dict[Kind, Callable[[str], float | None]] = {
     Kind.NUMBER: _number,
     Kind.BOOLEAN: _boolean,
-    Kind.DATE: _date,
+    Kind.DATE: parse,
 }
 
 
@@ -122,19 +120,30 @@ def check_sorts(who: str, name: str, cells: Cells, dates: bool | None = None) ->
         raise InputError(who, f"column {name!r}", must, got, "State what it is, for example with", _category(name))
 
 
-def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool) -> Cells:
+def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool, order: Order = Order.UNKNOWN) -> Cells:
     """Cells as a column of that kind has them: texts of a category, or numbers. A text that is no number stays one.
 
-    With ``strict`` it is refused instead.
+    With ``strict`` it is refused instead. ``order`` is that of day and month in dates such as 01/02/2020.
     """
     if kind == Kind.CATEGORY:
         return cells.as_texts()
     if not strict:
         check_sorts(who, name, cells, kind == Kind.DATE)
+    if strict and kind == Kind.DATE:
+        cells = _dates_of_digits(cells)
     if not cells.texts:
         return cells
-    parse = _PARSERS[kind]
-    parsed = [parse(text) for text in cells.texts]
+    if kind == Kind.DATE:
+        _check_order(who, name, cells, order)
+        parsed = [parse(text, order) for text in cells.texts]
+    else:
+        parsed = [_PARSERS[kind](text) for text in cells.texts]
+        if kind == Kind.NUMBER and not strict:  # files are read with truth values as numbers
+            truths = {"true": 1.0, "false": 0.0}
+            parsed = [
+                truths.get(text.lower()) if found is None else found
+                for text, found in zip(cells.texts, parsed, strict=True)
+            ]
     texts = cells.codes >= 0
     left = np.array([found is None for found in parsed])
     stays = texts & left[cells.codes]
@@ -149,6 +158,33 @@ def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool) -> Cell
     numbers[texts] = of_text[cells.codes[texts]]
     sorts[texts] = Sort[kind.name]
     return cells._replace(numbers=numbers, sorts=sorts, codes=np.where(stays, cells.codes, -1).astype(np.int32))
+
+
+def _dates_of_digits(cells: Cells) -> Cells:
+    """Read numbers such as 20201231 as dates."""
+    numbers, sorts = cells.numbers.copy(), cells.sorts.copy()
+    for row in np.flatnonzero((cells.sorts == Sort.NUMBER) & (numbers >= 19000101) & (numbers <= 21001231)):
+        seconds = of_digits(float(numbers[row]))
+        if seconds is not None:
+            numbers[row], sorts[row] = seconds, Sort.DATE
+    return cells._replace(numbers=numbers, sorts=sorts)
+
+
+def _check_order(who: str, name: str, cells: Cells, order: Order) -> None:
+    """Refuse dates of another order of day and month, and those that leave it open if it is not known."""
+    used = set(np.unique(cells.codes).tolist())
+    for code, text in enumerate(cells.texts):
+        found = order_of(text)
+        if found is None or code not in used or (order and found in (order, Order.UNKNOWN)) or (found and not order):
+            continue
+        how = {Order.DAY_FIRST: "the day", Order.MONTH_FIRST: "the month"}.get(order)
+        must = f"must hold dates with {how} first, as in the first rows" if how else "must tell day and month apart"
+        row = int(np.argmax(cells.codes == code))
+        other = "day_first" if order != Order.DAY_FIRST else "month_first"
+        using = Argument("columns", {name: other})
+        raise InputError(
+            who, f"column {name!r}", must, f"{text!r} in row {row}", "State the order, for example with", using
+        )
 
 
 def _category(name: str) -> Argument:

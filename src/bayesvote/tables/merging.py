@@ -12,6 +12,7 @@ from bayesvote.tables.block import bucket_of
 from bayesvote.tables.columns import Columns
 from bayesvote.tables.kinds import Kind, Role
 from bayesvote.tables.state import ColumnsState
+from bayesvote.tables.statistics import Statistics
 
 
 def usual_kinds(parts: Sequence[Columns]) -> dict[str, str]:
@@ -55,15 +56,18 @@ def difference(first: Columns, other: Columns) -> InputError | None:
 
 
 def _facts(learned: Learned, n: int) -> list[tuple[Any, ...]]:
-    """For every column, what decides how it is encoded: its sums, its first date, and its features by their places."""
-    state = ColumnsState(**learned.arrays)
+    """For every column, what decides how it is encoded: its sums, first date, features and counts."""
+    state = ColumnsState(**{name: learned.arrays[name] for name in ColumnsState._fields})
     features = list(zip(state.role.tolist(), state.place.tolist(), learned.facts["texts"], strict=True))
+    column, key, counts = (learned.arrays[f"value_{name}"] for name in ("column", "key", "counts"))
+    counted = [(key[column == j].tolist(), counts[column == j].tolist()) for j in range(n)]
     return [
         (
             float(state.numbers[j]),
             float(state.total[j]),
-            state.base[j].tolist(),
+            (state.base[j].tolist(), int(state.order[j])),
             [(int(i), *features[i]) for i in np.flatnonzero(state.source == j)],
+            counted[j],
         )
         for j in range(n)
     ]
@@ -71,7 +75,7 @@ def _facts(learned: Learned, n: int) -> list[tuple[Any, ...]]:
 
 def _shown(known: tuple[Any, ...]) -> str:
     """A few words on what is known of a column."""
-    kind, (numbers, total, _, features), texts = known
+    kind, (numbers, total, _, features, _), texts = known
     if kind in ("category", "unknown") or texts:
         return f"a {kind} of the texts {texts}"[:200]
     return f"a {kind} of mean {total / max(numbers, 1.0):g} and {len(features)} features"
@@ -93,6 +97,7 @@ class _Whole:
         c = len(self.names)
         self._kinds, self._numbers, self._total = np.zeros(c, dtype=np.int8), np.zeros(c), np.zeros(c)
         self._base = np.full((c, 3), -1, dtype=np.int16)
+        self._order = np.zeros(c, dtype=np.int8)
         self._features: dict[tuple[int, Role, int, str], None] = {}  # in order: column, role, place, text
         self._n_texts = np.zeros(c, dtype=np.intp)
         self._width = 0
@@ -101,9 +106,13 @@ class _Whole:
         """Add what a part knows."""
         learned = part.learned()
         assert learned is not None  # it was started
-        state, texts = ColumnsState(**learned.arrays), learned.facts["texts"]
+        if len(learned.arrays["totals"]):
+            raise InputError("merged", "columns", "must not count classes, as rows of other parts came in between")
+        state = ColumnsState(**{name: learned.arrays[name] for name in ColumnsState._fields})
+        texts = learned.facts["texts"]
         at = np.array([self.names.index(name) for name in part.names])
         self._kinds[at] = np.where(self._kinds[at] == Kind.UNKNOWN, state.kinds, self._kinds[at])
+        self._order[at] = np.where(self._order[at] == 0, state.order, self._order[at])
         self._numbers[at] += state.numbers
         self._total[at] += state.total
         self._width = max(self._width, int(state.width[0]))
@@ -140,7 +149,9 @@ class _Whole:
             np.array(role, dtype=np.int8),
             np.array(place, dtype=np.int32),
             np.array([max(self._width, len(texts))], dtype=np.int64),
+            self._order,
         )
+        arrays = state._asdict() | Statistics.start(0, []).arrays()
         found = Columns(self._first.columns, self._first.max_texts, self._first.n_buckets)
-        found.restore(Learned({"names": self.names, "texts": list(texts), "version": 1}, state._asdict()), 2**31)
+        found.restore(Learned({"names": self.names, "texts": list(texts), "version": 2}, arrays), 2**31)
         return found

@@ -7,8 +7,12 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import Array
 from bayesvote._input import LARGEST
-from bayesvote._parts import require
+from bayesvote._parts import require, within
+from bayesvote.tables.date_texts import Order
 from bayesvote.tables.kinds import CIRCLES, NUMERIC, Kind, Role
+from bayesvote.tables.statistics import FIRST, Statistics
+
+_CIRCULAR = [Role.SIN, Role.COS]
 
 # For every column, its features by what they tell of it, and by the circle, the bucket or the text.
 Places = list[dict[tuple[Role, int | str], int]]
@@ -25,6 +29,7 @@ class ColumnsState(NamedTuple):
     role: NDArray[np.int8]  # (f,): what it tells of it
     place: NDArray[np.int32]  # (f,): which circle or bucket
     width: NDArray[np.int64]  # (1,): features set aside, f of them in use
+    order: NDArray[np.int8]  # (c,): of day and month in dates such as 01/02/2020
 
 
 def empty(n_columns: int, n_features: int) -> ColumnsState:
@@ -38,11 +43,18 @@ def empty(n_columns: int, n_features: int) -> ColumnsState:
         np.zeros(n_features, dtype=np.int8),
         np.zeros(n_features, dtype=np.int32),
         np.zeros(1, dtype=np.int64),
+        np.zeros(n_columns, dtype=np.int8),
     )
 
 
 def check(
-    state: ColumnsState, names: list[str], texts: list[str], stated: dict[str, Kind], max_texts: int, n_buckets: int
+    state: ColumnsState,
+    statistics: Statistics,
+    names: list[str],
+    texts: list[str],
+    stated: dict[str, Kind],
+    max_texts: int,
+    n_buckets: int,
 ) -> None:
     """Refuse a state that no stream leads to."""
     c, f = len(names), len(texts)
@@ -56,14 +68,17 @@ def check(
     require(bool(np.all((state.base >= -1) & (state.base < [24, 7, 12]))), "base must be of hours, weekdays, months")
     require(bool(np.all((state.source >= 0) & (state.source < c))), "source must be among the columns")
     require(bool(np.all((state.role >= 0) & (state.role <= max(Role)))), "role must be one of those known")
-    most = np.where(state.role == Role.BUCKET, n_buckets, np.where(state.role >= Role.SIN, len(CIRCLES), 1))
+    most = np.where(state.role == Role.BUCKET, n_buckets, np.where(np.isin(state.role, _CIRCULAR), len(CIRCLES), 1))
+    most[state.role == Role.STATISTIC] = statistics.width
     require(bool(np.all((state.place >= 0) & (state.place < most))), "place must be of a circle or bucket")
     is_text = state.role == Role.TEXT
     require(all((text != "") == bool(flag) for text, flag in zip(texts, is_text, strict=True)), "texts must fit")
     per_column = np.bincount(state.source[is_text], minlength=c)
     require(not np.any(per_column > max_texts), "texts must not be more than max_texts")
+    require(within(state.order, 0, max(Order)), "order must be one of those known")
     require(f <= state.width[0] <= 2**31 - 1, "width must be at least that of the features in use")
     _check_kinds(state, c)
+    _check_statistics(state, statistics, c)
 
 
 def _check_kinds(state: ColumnsState, c: int) -> None:
@@ -78,7 +93,18 @@ def _check_kinds(state: ColumnsState, c: int) -> None:
     require(not np.any(features[of_none]), "columns of no kind must have no features")
     dated = (state.kinds == Kind.DATE) & (state.numbers > 0)
     require(np.array_equal(state.base >= 0, np.repeat(dated[:, None], len(CIRCLES), axis=1)), "base must be of dates")
-    require(not np.any(features[~dated, Role.SIN :]), "circles must be of dates")
+    require(not np.any(features[~dated][:, _CIRCULAR]), "circles must be of dates")
+
+
+def _check_statistics(state: ColumnsState, statistics: Statistics, c: int) -> None:
+    """Refuse features of columns without counts, and hashes of columns with counts."""
+    features = np.zeros((c, len(Role)), dtype=np.intp)
+    np.add.at(features, (state.source, state.role), 1)
+    counted = np.isin(np.arange(c), list(statistics.values))
+    found = features[:, Role.STATISTIC]
+    require(not np.any(features[counted, Role.BUCKET]), "columns with statistics must have no hashes")
+    some = np.isin(np.arange(c), [j for j, values in statistics.values.items() if len(values.slots) > FIRST])
+    require(np.array_equal(found, np.where(some, statistics.width, 0)), "statistics must be of many values")
 
 
 class Event(NamedTuple):
@@ -100,5 +126,6 @@ def feature_name(name: str, role: Role, place: int, text: str) -> str:
         Role.TEXT: f"{name} = {text}",
         Role.BUCKET: f"{name} has hash {place}",
         Role.SIN: f"sine of the {CIRCLES[place % 3]} of {name}",
+        Role.STATISTIC: f"{name} speaks for class {place}",
         Role.COS: f"cosine of the {CIRCLES[place % 3]} of {name}",
     }[role]

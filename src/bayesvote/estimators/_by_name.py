@@ -1,0 +1,30 @@
+"""Columns of what a fitted classifier is given, matched by name."""
+
+from typing import Any
+
+import numpy as np
+
+from bayesvote._input import as_rows
+from bayesvote.tables import as_numbers, has_text, holds_text, ignore, is_table, matched, read_table, usual_names
+
+
+def by_name(who: str, X: Any, names: list[str] | None, n_features: int, encoded: bool) -> Any:
+    """Return X with the columns of a model: a table, an array, or checked rows of numbers.
+
+    ``names`` are those of the fitted columns, or None if it was an array; ``encoded`` says that columns are encoded.
+    """
+    wanted = usual_names(n_features) if names is None else names
+    if isinstance(X, np.ndarray) and X.ndim == 2 and (names is None if encoded else holds_text(X)):
+        if X.shape[1] != n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but {who} is expecting {n_features} features as input.")
+        X = dict(zip(wanted, X.T, strict=True))
+    if encoded or not is_table(X):
+        return X
+    if hasattr(X, "iloc") and not has_text(X):
+        # scikit-learn checks the order of the columns of a DataFrame; only what is ignored is left out here.
+        others = [name for name in X.columns if name not in wanted]
+        if names is None or not others or len(X.columns) - len(others) < len(wanted):
+            return X
+        ignore(who, [str(name) for name in others])
+        return X[[name for name in X.columns if name in wanted]]
+    return as_rows(who, as_numbers(who, matched(who, read_table(who, X), wanted)))
