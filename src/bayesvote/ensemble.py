@@ -168,6 +168,9 @@ class Ensemble(Model[Any]):
 
     def _learn_in_periods(self, chunk: Chunk) -> Array:
         """Learn rows at once or, in the gap that ends each period, when it ends."""
+        if not np.any(chunk.w):  # rows that leave no trace
+            self._judged = np.zeros(chunk.rows.n, dtype=bool)
+            return self._losses(chunk.rows)
         if self._gap is not None and self._gap.horizon != chunk.horizon:
             self._finish_gap()
         gap = self._gap or Gap.start(chunk.horizon)

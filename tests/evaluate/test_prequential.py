@@ -74,7 +74,7 @@ class Late:
     def decide(self, X: Any) -> Array:
         if self.is_booster:
             return np.asarray(self.model.decide(X))
-        return self.model.weighter.losses(self.state, self.losses(X))
+        return np.asarray(self.model.weighter.losses(self.state, self.losses(X)))
 
     def losses(self, X: Any) -> Array:
         return losses.of_labels(self.model.loss, self.model.bank.scores(X))

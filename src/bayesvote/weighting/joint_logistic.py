@@ -236,8 +236,6 @@ class JointLogistic(MarginPosterior[LogisticState]):
 
         The other half learns from late labels only. The first such row makes a copy of every posterior for it.
         """
-        if not np.any(w):
-            return self.rule(state)(G), state
         k = len(self._filters[0])
         if len(state.means) == k:
             state = _twice(state)
