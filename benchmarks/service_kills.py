@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesvote._checks import Array
 from bayesvote._input import as_rows
 from bayesvote.persistence import dumps
 from bayesvote.service.folder import Folder, from_snapshot
-from bayesvote.service.journal import Journal
+from bayesvote.service.forecasts import Forecasts
+from bayesvote.service.journal import Entry, Journal
 from bayesvote.service.models import Served
 from service_client import Connection, Forked, Lost, free_port, stream, tensor
 
@@ -137,9 +139,13 @@ def undisturbed(folder: Path) -> tuple[Served, dict[str, int], int]:
     entries = list(journal.entries(row.number))
     X = served.columns.unpack(b"".join(entry.rows for entry in entries), sum(entry.n for entry in entries))
     codes = np.frombuffer(b"".join(entry.codes for entry in entries), dtype=np.int32).astype(np.intp)
-    for start in range(0, len(codes), 7):
-        part = slice(start, start + 7)
-        served.estimator.advance(as_rows("check", X[part]), codes[part], np.ones(len(codes[part])))
+    size, model = served.forecast_size, served.estimator.model_
+    lines = [line for entry in entries for line in _forecasts(entry, size)]
+    if not any(line is None for line in lines) or all(line is None for line in lines):
+        raise AssertionError("some rows, and only some, must have a forecast")
+    for k, line in enumerate(lines):
+        forecast = None if line is None else model.unpacked(line[None])
+        served.estimator.advance(as_rows("check", X[k : k + 1]), codes[k : k + 1], np.ones(1), forecast)
     found: dict[str, int] = {}
     for entry in entries:
         ids = json.loads(entry.ids or "[]")
@@ -150,6 +156,15 @@ def undisturbed(folder: Path) -> tuple[Served, dict[str, int], int]:
     if first.rows != 0:
         raise AssertionError("the first snapshot must be that of the start")
     return served, found, len(codes)
+
+
+def _forecasts(entry: Entry, size: int) -> list[Array | None]:
+    """The forecast of each row of an entry, or None."""
+    found = Forecasts.from_bytes([(entry.n, entry.forecasts)], size)
+    if found is None:
+        return [None] * entry.n
+    lines = iter(found.packed)
+    return [next(lines) if flag else None for flag in found.flags]
 
 
 def trial(folder: Path, kills: int, seed: int = 0, longest: float = 0.6) -> Outcome:

@@ -123,7 +123,8 @@ class Model(Stateful[S]):
         arrays, at = list[Array](), 0
         for blank in self.empty_forecast(0):
             width = int(np.prod(blank.shape[1:]))
-            arrays.append(packed[:, at : at + width].reshape(len(packed), *blank.shape[1:]))
+            # A copy, as kernels take whole arrays only, and learning may write to them.
+            arrays.append(packed[:, at : at + width].reshape(len(packed), *blank.shape[1:]).copy())
             at += width
         require(packed.ndim == 2 and packed.shape[1] == at, f"a forecast must hold {at} numbers")
         forecast = Forecast(*arrays)

@@ -18,6 +18,8 @@ from bayesvote.service.models import CHUNK
 from service.conftest import wait_until
 from service.helpers import Api, objects, output, rows_of, said
 
+PARTS = (slice(10), slice(10, 40), slice(40, None))
+
 
 def classifier() -> BayesianEnsembleClassifier:
     model = BayesianEnsembleClassifier("perceptron", 10, random_state=0).start(3, np.array(["no", "yes"]))
@@ -54,8 +56,9 @@ def test_a_late_label_counts_with_the_prediction_as_it_was_made(api: Api) -> Non
     assert found == (before.argmax(axis=1) != y[:100]).sum()
     assert api.learner.models["m"].figures.tally.mistakes == mistakes + found
     model = classifier()
-    for learned in (np.arange(100, 400), order):
-        model.advance(as_rows("test", X[learned]), y[learned], np.ones(len(learned)))
+    forecast = model.forecast(as_rows("test", X[:100]))[0]
+    model.advance(as_rows("test", X[100:]), y[100:], np.ones(300))
+    model.advance(as_rows("test", X[order]), y[order], np.ones(100), forecast.take(order))
     assert dumps(model) == api.state()[0]
 
 
@@ -170,14 +173,19 @@ def test_rows_of_several_kinds(serve: Callable[..., Api]) -> None:
         for _ in range(120)
     ]
     labels = ["yes" if row["city"] == "Bonn" or row["vip"] else "no" for row in rows]
-    api.post("infer", rows=rows[:40], ids=[str(k) for k in range(40)])
+    api.post("learn", rows=rows[:10], labels=labels[:10])
+    api.post("infer", rows=rows[10:40], ids=[str(k) for k in range(10, 40)])
     for first in range(40, 120, 20):
         api.post("learn", rows=rows[first : first + 20], labels=labels[first : first + 20])
-    api.post("label", ids=[str(k) for k in range(40)], labels=labels[:40])
+    api.post("label", ids=[str(k) for k in range(10, 40)], labels=labels[10:40])
     model = BayesianEnsembleClassifier(n_members=20, columns=kinds, random_state=0)
-    ordered = rows[40:] + rows[:40]
-    table = {name: [row[name] for row in ordered] for name in kinds}
-    model.partial_fit(table, labels[40:] + labels[:40], classes=["no", "yes"])
+    near, late, far = ({name: [row[name] for row in rows[part]] for name in kinds} for part in PARTS)
+    model.predict_proba_then_learn(near, labels[:10], classes=["no", "yes"])
+    table = model.columns_.checked(late)
+    forecast = model.forecast(table)[0]
+    model.predict_proba_then_learn(far, labels[40:])
+    codes = np.array([label == "yes" for label in labels[10:40]], dtype=np.intp)
+    model.advance(model.columns_.checked(late), codes, np.ones(30), forecast)
     assert dumps(model) == api.state()[0]
     wrong = {"age": "41", "city": 5.0, "vip": 1.0, "since": "soon"}
     for name in ("age", "vip", "since"):
@@ -278,7 +286,7 @@ def test_numbers_whose_kinds_are_stated_are_a_table_as_in_python(serve: Callable
     api.post("learn", rows=objects(X), labels=said(y))
     twin = model(n_members=5, scale=False, columns=kinds, random_state=0)
     table = {name: [row[name] for row in objects(X)] for name in kinds}
-    twin.partial_fit(table, said(y), classes=["no", "yes"])
+    twin.predict_proba_then_learn(table, said(y), classes=["no", "yes"])
     given = {"name": "X", "shape": [60, 3], "datatype": "FP64"}
     given["data"] = [None if value != value else value for value in X.ravel().tolist()]
     for asked in ({"rows": objects(X)}, {"inputs": [given]}):

@@ -38,7 +38,7 @@ def test_answers_are_those_of_the_classifier(api: Api) -> None:
     X[5, 1] = np.nan
     api.post("learn", rows=objects(X), labels=said(y))
     model = BayesianEnsembleClassifier("perceptron", 10, random_state=0).start(3, np.array(["no", "yes"]))
-    model.partial_fit(X, said(y))
+    model.predict_proba_then_learn(X, said(y))
     new, _ = rows_of(7, seed=1)
     wanted = [{"name": name} for name in ("contributions", "label", "probability", "certainty")]
     by_rows = api.post("infer", rows=objects(new), outputs=wanted, id="question")

@@ -81,7 +81,7 @@ class Routes:
 
         def predict() -> Answers:
             with served.turn():
-                return served.predict(rows, certainty=certainty, contributions=contributions)
+                return served.predict(rows, certainty=certainty, contributions=contributions, forecast=bool(ids))
 
         async def predict_aside() -> Answer:
             answers = await asyncio.to_thread(predict)

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, Labels, RefusalError
-from bayesvote._input import as_rows
+from bayesvote._input import Rows, as_rows
+from bayesvote._journal import Forecast
 from bayesvote.service.tensors import numbers, texts, truths
 from bayesvote.service.types import Cell, Refusal, Tensor, TensorFacts
 from bayesvote.tables import Columns as LearnedColumns
+from bayesvote.tables import Table
 
 MATRIX, IDS = "X", "ids"  # names of the inputs that hold all columns, and the rows' ids
 _MOST_IGNORED = 100  # names of columns that are logged
@@ -23,11 +25,17 @@ _IDS = TensorFacts(IDS, "BYTES", [-1])
 
 
 class Answers(NamedTuple):
-    """What a model says of rows."""
+    """Answers of a model about rows; ``forecast`` is what they were made of, packed."""
 
     probabilities: Array
     certainty: Array | None = None
     contributions: Array | None = None
+    forecast: Array | None = None
+
+    def part(self, first: int, last: int) -> "Answers":
+        """Return the answers about rows first to last."""
+        more = [None if array is None else array[first:last] for array in self[1:]]
+        return Answers(self.probabilities[first:last], *more)
 
 
 class Columns(ABC):
@@ -55,12 +63,27 @@ class Columns(ABC):
         """Rows of several requests."""
 
     @abstractmethod
-    def answers(self, shell: Any, rows: Any, *, certainty: bool, contributions: bool) -> Answers:
-        """What a classifier says of rows."""
+    def checked(self, shell: Any, rows: Any) -> Rows | Table:
+        """Return rows as a classifier takes those that are checked."""
 
     @abstractmethod
-    def learn(self, shell: Any, rows: Any, codes: Labels) -> Array:
-        """Let a classifier learn rows; return the probabilities (n, K), row t before row t is learned."""
+    def answers(self, shell: Any, rows: Any, *, certainty: bool, contributions: bool, forecast: bool) -> Answers:
+        """Return the answers of a classifier about rows."""
+
+    def learn(self, shell: Any, rows: Any, codes: Labels, forecast: Forecast | None = None) -> Array:
+        """Let a classifier learn rows; return the probabilities (n, K), row t before row t is learned.
+
+        With a ``forecast`` the labels come late: weights learn from what the predictions were made of.
+        """
+        learned = shell.advance(self.checked(shell, rows), codes, np.ones(len(codes)), forecast)
+        found: Array = shell.probabilities(*learned)
+        return found
+
+    @staticmethod
+    def _predicted(shell: Any, rows: Rows | Table) -> tuple[Array, Array]:
+        """Return the probabilities of checked rows, and the forecast of which they are made, packed."""
+        forecast, losses = shell.forecast(rows)
+        return shell.probabilities(losses), forecast.packed()
 
     @abstractmethod
     def split(self, rows: Any) -> list[bytes]:
@@ -145,19 +168,23 @@ class Numbers(Columns):
         """Rows of several requests."""
         return np.concatenate(parts)
 
-    def answers(self, shell: Any, rows: Array, *, certainty: bool, contributions: bool) -> Answers:
-        """What a classifier says of rows; they are checked, and need not be again."""
+    def checked(self, shell: Any, rows: Array) -> Rows:  # noqa: ARG002
+        """Return rows as a classifier takes them."""
+        return as_rows("serve", rows)
+
+    def answers(self, shell: Any, rows: Array, *, certainty: bool, contributions: bool, forecast: bool) -> Answers:
+        """Return the answers of a classifier about rows; they are checked, and need not be again."""
         checked = as_rows("serve", rows)
+        if forecast:
+            probabilities, packed = self._predicted(shell, checked)
+        else:
+            probabilities, packed = shell.probabilities(shell.model_.losses(checked)), None
         return Answers(
-            shell.probabilities(shell.model_.losses(checked)),
+            probabilities,
             shell.model_.certainty(checked) if certainty else None,
             shell.model_.contributions(checked) if contributions else None,
+            packed,
         )
-
-    def learn(self, shell: Any, rows: Array, codes: Labels) -> Array:
-        """Let a classifier learn rows."""
-        found: Array = shell.probabilities(*shell.advance(as_rows("serve", rows), codes, np.ones(len(codes))))
-        return found
 
     def split(self, rows: Array) -> list[bytes]:
         """Eight bytes per number."""
@@ -239,19 +266,26 @@ class Mixed(Columns):
         """Rows of several requests."""
         return [row for part in parts for row in part]
 
-    def answers(self, shell: Any, rows: list[list[Cell]], *, certainty: bool, contributions: bool) -> Answers:
-        """What a classifier says of rows."""
+    def checked(self, shell: Any, rows: list[list[Cell]]) -> Table:
+        """Return rows as a classifier takes them."""
+        found: Table = shell.columns_.checked(self._table(rows))
+        return found
+
+    def answers(
+        self, shell: Any, rows: list[list[Cell]], *, certainty: bool, contributions: bool, forecast: bool
+    ) -> Answers:
+        """Return the answers of a classifier about rows."""
         table = self._table(rows)
+        if forecast:
+            probabilities, packed = self._predicted(shell, self.checked(shell, rows))
+        else:
+            probabilities, packed = shell.predict_proba(table), None
         return Answers(
-            shell.predict_proba(table),
+            probabilities,
             shell.decision_certainty(table) if certainty else None,
             shell.contributions(table) if contributions else None,
+            packed,
         )
-
-    def learn(self, shell: Any, rows: list[list[Cell]], codes: Labels) -> Array:
-        """Let a classifier learn rows."""
-        found: Array = shell.predict_proba_then_learn(self._table(rows), shell.classes_[codes])
-        return found
 
     def _table(self, rows: list[list[Cell]]) -> dict[str, list[Cell]]:
         return {name: list(column) for name, column in zip(self.names, zip(*rows, strict=True), strict=True)}

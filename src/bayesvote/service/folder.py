@@ -18,6 +18,7 @@ from bayesvote._checks import InputError
 from bayesvote._files import replace_file
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.persistence import ModelFileError, dumps
+from bayesvote.service.forecasts import Forecasts
 from bayesvote.service.journal import FILE, HEAD, Entry, Journal, ModelRow, Snapshot, checksum
 from bayesvote.service.models import CHUNK, Figures, Served, from_file
 from bayesvote.service.types import NAME, NAME_RULE
@@ -225,7 +226,7 @@ def replay(served: Served, entries: list[Entry]) -> None:
     at, total = served.rows, served.sum
     k = len(served.classes)
     for entry in entries:
-        total = checksum(total, entry.rows, entry.codes, entry.made, entry.ids)
+        total = checksum(total, entry.rows, entry.codes, entry.made, entry.ids, entry.forecasts)
         if entry.first != at or entry.sum != total:
             raise InputError(
                 "serve",
@@ -239,7 +240,8 @@ def replay(served: Served, entries: list[Entry]) -> None:
     made = b"".join(entry.made or empty for entry, empty in zip(entries, blank, strict=True))
     rows = served.columns.unpack(b"".join(entry.rows for entry in entries), at - served.rows)
     codes = np.frombuffer(b"".join(entry.codes for entry in entries), dtype=np.int32).astype(np.intp)
-    served.learn(rows, codes, np.frombuffer(made).reshape(-1, k))
+    forecasts = Forecasts.from_bytes([(entry.n, entry.forecasts) for entry in entries], served.forecast_size)
+    served.learn(rows, codes, np.frombuffer(made).reshape(-1, k), forecasts)
     served.sum = total
 
 

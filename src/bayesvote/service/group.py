@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesvote._checks import Labels
 from bayesvote.service.columns import Answers
+from bayesvote.service.forecasts import Forecasts, to_bytes
 from bayesvote.service.journal import Entry, Journal, Waiting, as_json, checksum
 from bayesvote.service.models import Served
 from bayesvote.service.types import LearnAnswer, Refusal
@@ -68,6 +69,7 @@ class Lesson:
     made: bytes | None
     ids: Sequence[str]
     repeated: int
+    forecasts: list[bytes | None] = field(default_factory=list)  # of all rows, or of none
 
 
 @dataclass
@@ -119,16 +121,16 @@ class Group:
             return
         rows = self.served.columns.joined([job.rows for job in asks])
         with self.served.turn():
-            found = self.served.predict(rows, certainty=certainty)
+            found = self.served.predict(rows, certainty=certainty, forecast=True)
         at = 0
         for job in asks:
-            part = slice(at, at + job.size)
-            job.answers = Answers(found.probabilities[part], None if found.certainty is None else found.certainty[part])
+            job.answers = found.part(at, at + job.size)
             at += job.size
 
     def _ask(self, job: Ask) -> Answers:
         assert job.answers is not None
-        found, fresh = job.answers.probabilities, {}
+        assert job.answers.forecast is not None
+        found, forecasts, fresh = job.answers.probabilities, job.answers.forecast, {}
         for place, (id_, row) in enumerate(zip(job.ids, self.served.columns.split(job.rows), strict=True)):
             if id_ in self.codes:
                 raise Refusal(
@@ -136,7 +138,7 @@ class Group:
                 )
             waiting = self.waiting.get(id_)
             if waiting is None:
-                fresh[id_] = Waiting(row, found[place].tobytes())
+                fresh[id_] = Waiting(row, found[place].tobytes(), forecasts[place].tobytes())
             elif waiting.row != row:
                 raise Refusal(409, f"ids[{place}]: {id_!r} is the id of another row that waits. Choose a new id.")
             else:  # a repeated request: the prediction stays as it was made
@@ -160,7 +162,7 @@ class Group:
                 )
         found = [self.waiting[id_] for id_ in taken]
         rows, made = b"".join([each.row for each in found]), b"".join([each.probabilities for each in found])
-        return Lesson(rows, codes, made, taken, repeated), taken
+        return Lesson(rows, codes, made, taken, repeated, [each.forecast for each in found]), taken
 
     def _teach(self, job: Teach) -> tuple[Lesson, list[str]]:
         if not job.ids:
@@ -222,8 +224,11 @@ class Group:
         if any(lesson.made is not None for lesson in lessons):
             made = b"".join(_unknown(k * len(each.codes)) if each.made is None else each.made for each in lessons)
         ids = as_json(list(self.new_codes)) if self.new_codes else None
-        total = checksum(self.served.sum, rows, codes, made, ids)
-        return Entry(self.served.rows, len(codes) // 4, rows, codes, made, ids, total)
+        forecasts = to_bytes(
+            [line for each in lessons for line in each.forecasts or [None] * len(each.codes)], self.served.forecast_size
+        )
+        total = checksum(self.served.sum, rows, codes, made, ids, forecasts)
+        return Entry(self.served.rows, len(codes) // 4, rows, codes, made, ids, total, forecasts)
 
     def learn(self) -> None:
         """Learn what was journalled; the answers follow from it."""
@@ -234,7 +239,9 @@ class Group:
             entry, k = self.entry, len(self.served.classes)
             codes = np.frombuffer(entry.codes, dtype=np.int32).astype(np.intp)
             made = None if entry.made is None else np.frombuffer(entry.made).reshape(-1, k)
-            wrong = self.served.learn(self.served.columns.unpack(entry.rows, entry.n), codes, made).tolist()
+            forecasts = Forecasts.from_bytes([(entry.n, entry.forecasts)], self.served.forecast_size)
+            rows = self.served.columns.unpack(entry.rows, entry.n)
+            wrong = self.served.learn(rows, codes, made, forecasts).tolist()
             self.served.sum = entry.sum
         for job, lesson in self.lessons:
             n = len(lesson.codes)

@@ -19,7 +19,7 @@ import msgspec
 from bayesvote._checks import InputError
 
 FILE, HEAD = "journal.sqlite", "acknowledged"
-VERSION = 1
+VERSION = 2  # of the format: version 1 had no forecasts
 _APPLICATION = 0x62766F74  # "bvot", by which SQLite's file command knows the file
 
 _SCHEMA = """
@@ -29,10 +29,10 @@ CREATE TABLE models(
 CREATE UNIQUE INDEX served ON models(name) WHERE retired IS NULL;
 CREATE TABLE journal(
     number INTEGER NOT NULL, first INTEGER NOT NULL, n INTEGER NOT NULL, rows BLOB NOT NULL, codes BLOB NOT NULL,
-    made BLOB, ids TEXT, sum INTEGER NOT NULL, PRIMARY KEY(number, first));
+    made BLOB, ids TEXT, sum INTEGER NOT NULL, forecasts BLOB, PRIMARY KEY(number, first));
 CREATE TABLE pending(
     place INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER NOT NULL, id TEXT NOT NULL, made REAL NOT NULL,
-    row BLOB NOT NULL, probabilities BLOB NOT NULL, UNIQUE(number, id));
+    row BLOB NOT NULL, probabilities BLOB NOT NULL, forecast BLOB, UNIQUE(number, id));
 CREATE INDEX oldest ON pending(number, place);
 CREATE TABLE learned(number INTEGER NOT NULL, id TEXT NOT NULL, code INTEGER NOT NULL, PRIMARY KEY(number, id))
     WITHOUT ROWID;
@@ -41,6 +41,14 @@ CREATE TABLE snapshots(
     PRIMARY KEY(number, rows));
 CREATE TABLE transactions(count INTEGER NOT NULL);
 INSERT INTO transactions VALUES (0);
+"""
+
+_MIGRATE = f"""
+BEGIN IMMEDIATE;
+ALTER TABLE journal ADD COLUMN forecasts BLOB;
+ALTER TABLE pending ADD COLUMN forecast BLOB;
+PRAGMA user_version={VERSION};
+COMMIT;
 """
 
 
@@ -67,7 +75,7 @@ class Entry(NamedTuple):
     """Rows that were learned as one chunk, after ``first`` others.
 
     ``made`` holds the probabilities that were given before, NaN for rows that came with their label; ``sum`` is a
-    checksum over this entry and all before it.
+    checksum over this entry and all before it. ``forecasts`` are as ``bayesvote.service.forecasts.to_bytes`` has them.
     """
 
     first: int
@@ -77,6 +85,7 @@ class Entry(NamedTuple):
     made: bytes | None
     ids: str | None
     sum: int
+    forecasts: bytes | None
 
 
 class Snapshot(NamedTuple):
@@ -89,15 +98,18 @@ class Snapshot(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A row that waits for its label."""
+    """A row that waits for its label, with its packed forecast; None if it was predicted by version 1."""
 
     row: bytes
     probabilities: bytes
+    forecast: bytes | None
 
 
-def checksum(before: int, rows: bytes, codes: bytes, made: bytes | None, ids: str | None) -> int:
+def checksum(
+    before: int, rows: bytes, codes: bytes, made: bytes | None, ids: str | None, forecasts: bytes | None
+) -> int:
     """Checksum of an entry that follows others."""
-    for part in (rows, codes, made or b"", (ids or "").encode()):
+    for part in (rows, codes, made or b"", (ids or "").encode(), forecasts or b""):
         before = zlib.crc32(part, before)
     return before
 
@@ -112,11 +124,14 @@ class Journal:
         try:
             if not read_only:
                 self._prepare()
-            self._check_version()
+            self._version = self._checked_version()
             if not read_only:
                 self._db.execute("UPDATE transactions SET count = count")  # SQLite opens what it cannot write to
             self._count = int(self._db.execute("SELECT count FROM transactions").fetchone()[0])
             self._check_head(folder / HEAD)
+            if not read_only and self._version < VERSION:
+                self._db.executescript(_MIGRATE)
+                self._version = VERSION
             self._head = -1 if read_only else os.open(folder / HEAD, os.O_RDWR | os.O_CREAT, 0o600)
         except BaseException:
             self._db.close()
@@ -137,13 +152,15 @@ class Journal:
             pragmas = f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={VERSION};"
             self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {pragmas} COMMIT;")
 
-    def _check_version(self) -> None:
+    def _checked_version(self) -> int:
+        """Return the version of the file; one of another format is refused."""
         application = self._db.execute("PRAGMA application_id").fetchone()[0]
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if (application, version) != (_APPLICATION, VERSION):
-            must, got = f"must be a journal of version {VERSION}", f"version {version}"
+        if application != _APPLICATION or not 1 <= version <= VERSION:
+            must, got = f"must be a journal of version {VERSION} or before", f"version {version}"
             got = got if application == _APPLICATION else "a file of something else"
             raise InputError("serve", str(self.path), must, got, "Update bayesvote, or choose another folder.")
+        return int(version)
 
     def _check_head(self, head: Path) -> None:
         # Written after each commit, so it can be behind the journal but never ahead of it, unless that was cut.
@@ -207,26 +224,32 @@ class Journal:
 
     def pending(self, number: int, ids: Sequence[str]) -> dict[str, Waiting]:
         """Those of these rows that wait for their label."""
-        sql = "SELECT id, row, probabilities FROM pending WHERE number = ? AND id IN (SELECT value FROM json_each(?))"
-        return {id_: Waiting(row, made) for id_, row, made in self._db.execute(sql, (number, as_json(ids)))}
+        sql = """
+            SELECT id, row, probabilities, forecast FROM pending
+            WHERE number = ? AND id IN (SELECT value FROM json_each(?))"""
+        return {id_: Waiting(*waiting) for id_, *waiting in self._db.execute(sql, (number, as_json(ids)))}
 
     def keep(self, number: int, rows: dict[str, Waiting], now: float) -> None:
         """Keep rows until their labels come."""
         # One statement for all of them: each statement lets other threads go first.
         parts: list[bytes] = []
         places, at = [], 1
-        for id_, (row, made) in rows.items():
-            places.append((id_, at, len(row), at + len(row), len(made)))
-            parts += (row, made)
-            at += len(row) + len(made)
+        for id_, waiting in rows.items():
+            place: list[Any] = [id_]
+            for part in (waiting.row, waiting.probabilities, waiting.forecast or b""):
+                place += (at, len(part))
+                parts.append(part)
+                at += len(part)
+            places.append(place)
         sql = """
-            INSERT INTO pending(number, id, made, row, probabilities)
+            INSERT INTO pending(number, id, made, row, probabilities, forecast)
             SELECT ?, json_extract(value, '$[0]'), ?,
                 substr(?, json_extract(value, '$[1]'), json_extract(value, '$[2]')),
-                substr(?, json_extract(value, '$[3]'), json_extract(value, '$[4]'))
+                substr(?, json_extract(value, '$[3]'), json_extract(value, '$[4]')),
+                substr(?, json_extract(value, '$[5]'), json_extract(value, '$[6]'))
             FROM json_each(?) ORDER BY key"""
         data = b"".join(parts)
-        self._db.execute(sql, (number, now, data, data, as_json(places)))
+        self._db.execute(sql, (number, now, data, data, data, as_json(places)))
 
     def drop(self, number: int, ids: Iterable[str]) -> None:
         """Rows that wait no longer."""
@@ -271,7 +294,7 @@ class Journal:
 
     def append(self, number: int, entry: Entry, codes: dict[str, int]) -> None:
         """Add rows that are to be learned, and the codes of those with ids."""
-        self._db.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (number, *entry))
+        self._db.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *entry))
         if codes:
             pair = "json_extract(value, '$[0]'), json_extract(value, '$[1]')"
             sql = f"INSERT INTO learned SELECT ?, {pair} FROM json_each(?)"
@@ -280,8 +303,9 @@ class Journal:
     def entries(self, number: int, first: int = 0) -> Iterator[Entry]:
         """What was learned from a row on."""
         # Read in pieces, by a cursor each: nothing is open while the caller takes his time.
-        sql = """
-            SELECT first, n, rows, codes, made, ids, sum FROM journal
+        forecasts = "forecasts" if self._version > 1 else "NULL"  # of a folder that is only looked at
+        sql = f"""
+            SELECT first, n, rows, codes, made, ids, sum, {forecasts} FROM journal
             WHERE number = ? AND first >= ? ORDER BY first LIMIT 100"""
         while found := self._db.execute(sql, (number, first)).fetchall():
             yield from (Entry(*row) for row in found)

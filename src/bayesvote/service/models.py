@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from bayesvote import members, weighting
 from bayesvote._checks import Array, InputError, Labels, RefusalError
+from bayesvote._input import as_rows
 from bayesvote._named import make
 from bayesvote.estimators import CLASSIFIERS, OnlineClassifier, around
 from bayesvote.evaluate import Tally
 from bayesvote.persistence import ModelFileError, loads
 from bayesvote.service.columns import IDS, MATRIX, Answers, Columns, Mixed, Numbers
+from bayesvote.service.forecasts import Forecasts
 from bayesvote.service.types import Label, Limits, ModelFacts, ModelRequest, Refusal, TensorFacts
 
 VERSION = "1"  # of every model: there is one, and it goes on learning
@@ -140,9 +142,19 @@ class Served:
             if taken:
                 self._lock.release()
 
-    def predict(self, rows: Any, *, certainty: bool = False, contributions: bool = False) -> Answers:
-        """What the model says of rows; its turn must be held."""
-        return self.columns.answers(self.estimator, rows, certainty=certainty, contributions=contributions)
+    def predict(
+        self, rows: Any, *, certainty: bool = False, contributions: bool = False, forecast: bool = False
+    ) -> Answers:
+        """Return the answers of the model about rows; its turn must be held."""
+        return self.columns.answers(
+            self.estimator, rows, certainty=certainty, contributions=contributions, forecast=forecast
+        )
+
+    @cached_property
+    def forecast_size(self) -> int:
+        """Numbers in the forecast of a row."""
+        packed: Array = self.estimator.model_.empty_forecast(1).packed()
+        return packed.size
 
     def check_room(self, n_rows: int) -> None:
         """Refuse more rows than the model can ever learn."""
@@ -151,20 +163,40 @@ class Served:
         except ValueError as error:
             raise Refusal(409, str(error)) from error
 
-    def learn(self, rows: Any, codes: Labels, made: Array | None) -> NDArray[np.bool_]:
-        """Learn rows; return which were predicted wrongly, by ``made`` or, where that is NaN, as of just before."""
-        wrong = []
-        for first in range(0, len(codes), CHUNK):
-            part = slice(first, first + CHUNK)
-            chunk = codes[part]
+    def learn(
+        self, rows: Any, codes: Labels, made: Array | None, forecasts: Forecasts | None = None
+    ) -> NDArray[np.bool_]:
+        """Learn rows; return which were predicted wrongly, by ``made`` or, where that is NaN, as of just before.
+
+        Rows with a forecast are learned as rows whose labels come late.
+        """
+        wrong, at = [], 0
+        late, forecast = np.zeros(len(codes), dtype=bool), None
+        if forecasts is not None:
+            late, forecast = forecasts.of(self.estimator.model_)
+        for part in _parts(late):
+            chunk, own = codes[part], None
+            if forecast is not None and late[part.start]:
+                own = forecast.part(at, at + len(chunk))
+                at += len(chunk)
             with self.turn():
-                given = self.columns.learn(self.estimator, rows[part], chunk)
+                given = self.columns.learn(self.estimator, rows[part], chunk, own)
             if made is not None:
                 given = np.where(np.isnan(made[part]), given, made[part])
             self.figures.add(chunk, given)
             wrong.append(given.argmax(axis=1) != chunk)
         self.rows += len(codes)
         return np.concatenate(wrong)
+
+
+def _parts(late: NDArray[np.bool_]) -> Iterator[slice]:
+    """Split rows into chunks that are late as a whole, or not at all."""
+    first, n = 0, len(late)
+    changes = [*(np.flatnonzero(late[1:] != late[:-1]) + 1).tolist(), n]
+    for last in changes:
+        while first < last:
+            yield slice(first, min(first + CHUNK, last))
+            first = min(first + CHUNK, last)
 
 
 def _key(label: Label) -> tuple[bool, Label]:
@@ -214,9 +246,10 @@ def _started(
         estimator = kind(**options).start(len(kinds), classes)
         estimator.feature_names_in_ = np.array(list(kinds), dtype=object)
         return estimator
-    # A row of weight 0 tells the columns and leaves no trace.
-    nothing = {name: [None] for name in kinds}
-    return kind(**options | {"columns": kinds}).partial_fit(nothing, classes[:1], classes, sample_weight=[0.0])
+    # A row of weight 0 tells the columns and leaves no trace, unless it is learned for a horizon.
+    estimator = kind(**options | {"columns": kinds})
+    estimator.predict_proba_then_learn({name: [None] for name in kinds}, classes[:1], classes, sample_weight=[0.0])
+    return estimator
 
 
 def _kinds(asked: ModelRequest, limits: Limits) -> dict[str, str]:
@@ -268,6 +301,9 @@ def from_file(data: bytes) -> OnlineClassifier[Any]:
     if model.learned() is None:
         raise ModelFileError("load", "the file", "must hold a model that was started", "one that never learned")
     shell: OnlineClassifier[Any] = model if isinstance(model, OnlineClassifier) else around(model)
+    # With a row of weight 0 a model learns the rows that it held back for its horizon, and nothing else. The service
+    # knows how late labels are; and from then on all forecasts have the same size.
+    shell.model_.advance(as_rows("serve", np.zeros((1, shell.model_.n_features))), np.zeros(1, np.intp), np.zeros(1))
     if shell.classes_.dtype.kind not in "iufbU" and not all(type(label) is str for label in shell.classes_.tolist()):
         raise InputError("serve", "the classes", "must be strings, numbers or truth values", str(shell.classes_.dtype))
     return shell
