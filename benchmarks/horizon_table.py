@@ -148,7 +148,7 @@ def online(lines: Sequence[Line]) -> Iterator[str]:
                 ratios[name].append(max(errors[name], 1e-5) / errors[names[0]])
         shown = _cells(errors, names, lambda name, errors=errors: f"{errors[name]:.4f}")  # type: ignore[misc]
         yield f"| {data} | {shown} |"
-    for name, of in ratios.items():
+    for name, of in list(ratios.items())[1:]:
         product = 1.0
         for ratio in of:
             product *= ratio ** (1 / len(of))
