@@ -11,11 +11,14 @@ from bayesvote._checks import Array
 
 
 class Reference:
-    """Posteriors side by side: an online Laplace approximation, compared by what they said at prediction time."""
+    """Posteriors side by side: an online Laplace approximation, compared by what they said at prediction time.
+
+    One half of them learns from the margins when labels come, the other from those when the rows were predicted.
+    """
 
     def __init__(self, weighter: JointLogistic, m: int) -> None:
         self.weighter = weighter
-        self.precisions, self.rho = np.atleast_1d(weighter.precision), np.atleast_1d(weighter.persistence)
+        self.precisions, self.rho = np.tile(weighter.precision, 2), np.tile(weighter.persistence, 2)
         self.prior = weighter.scale / m
         self.means = np.full((len(self.rho), m), self.prior)
         self.past = [self.means.copy()]
@@ -40,15 +43,16 @@ class Reference:
         compared = np.array([self._chance(margins, earlier, p) for p in range(len(self.rho))])
         return float(shares @ chances / shares.sum()), (margins, compared, n)
 
-    def learn(self, forecast: Any, y: int) -> None:
+    def learn(self, forecast: Any, y: int, now: Array) -> None:
         margins, compared, n = forecast
         self.horizon = len(self.past) - 1 - n
         share = 1 / (1 + self.horizon / 50)
         least = np.log(0.2 / 2) if self.weighter.burst else np.log(1e-12)
         likelihood = np.maximum(np.log(compared if y else 1 - compared), least)
         self.evidence = self.weighter.discount**share * self.evidence + share * likelihood
-        x = margins if y else -margins
         for p, rho in enumerate(self.rho):
+            near = p < len(self.rho) // 2
+            x = (now if near else margins) * (1 if y else -1)
             s = self.covariances[p] @ x
             spread, odds = float(x @ s), float(x @ self.means[p])
 

@@ -26,8 +26,8 @@ def stream(n: int, m: int, seed: int = 0) -> tuple[Array, Labels]:
     return np.stack((1 - g, g), axis=1), y
 
 
-def taught(weighter: JointLogistic, G: Array, y: Labels, delay: int) -> tuple[list[float], Any]:
-    """Predict row t, then learn row t - delay from its forecast."""
+def taught(weighter: JointLogistic, G: Array, y: Labels, delay: int, now: Array) -> tuple[list[float], Any]:
+    """Predict row t, then learn row t - delay from its forecast; ``now`` are its losses when the label comes."""
     state, kept, found = weighter.init(G.shape[2]), [], []
     for t in range(len(y)):
         losses, forecast = weighter.forecast(state, G[t : t + 1])
@@ -35,7 +35,7 @@ def taught(weighter: JointLogistic, G: Array, y: Labels, delay: int) -> tuple[li
         kept.append(forecast)
         if t >= delay:
             row = slice(t - delay, t - delay + 1)
-            state = weighter.advance_late(state, G[row], y[row], np.ones(1), kept[t - delay])[1]
+            state = weighter.advance_late(state, G[row], y[row], np.ones(1), kept[t - delay], now[row])[1]
     return found, state
 
 
@@ -45,15 +45,15 @@ def taught(weighter: JointLogistic, G: Array, y: Labels, delay: int) -> tuple[li
     [drifting(), drifting(burst=0), drifting(burst=5), JointLogistic((2.0, 50.0), (0.98, 1.0), 0.9, burst=3)],
 )
 def test_late_labels_are_learned_as_by_the_reference(weighter: JointLogistic, delay: int) -> None:
-    G, y = stream(250, 4)
+    (G, y), (now, _) = stream(250, 4), stream(250, 4, seed=1)
     reference, kept, expected = Reference(weighter, 4), [], []
     for t in range(len(y)):
         chance, forecast = reference.predict(1 - 2 * G[t, 1])
         expected.append(chance)
         kept.append(forecast)
         if t >= delay:
-            reference.learn(kept[t - delay], int(y[t - delay]))
-    found, state = taught(weighter, G, y, delay)
+            reference.learn(kept[t - delay], int(y[t - delay]), 1 - 2 * now[t - delay, 1])
+    found, state = taught(weighter, G, y, delay, now)
     np.testing.assert_allclose(found, expected, rtol=1e-8)
     np.testing.assert_allclose(state.evidence, reference.evidence, rtol=1e-8)
     np.testing.assert_allclose(state.means, reference.means, rtol=1e-7, atol=1e-9)
@@ -64,18 +64,19 @@ def test_late_labels_are_learned_as_by_the_reference(weighter: JointLogistic, de
 def test_a_label_that_comes_at_once_is_learned_as_ever() -> None:
     G, y = stream(120, 3)
     weighter = drifting()
-    late = taught(weighter, G, y, 0)
-    out, state = weighter.advance(weighter.init(3), G, y.astype(np.intp), np.ones(len(y)))
-    np.testing.assert_array_equal(late[0], np.exp(-out[:, 1]))
-    for one, other in zip(late[1], state, strict=True):
-        np.testing.assert_array_equal(one, other)
+    said, state = taught(weighter, G, y, 0, G)
+    out, expected = weighter.advance(weighter.init(3), G, y.astype(np.intp), np.ones(len(y)))
+    np.testing.assert_array_equal(said, np.exp(-out[:, 1]))
+    for half in (slice(4), slice(4, 8)):
+        np.testing.assert_array_equal(state.means[half], expected.means)
+        np.testing.assert_array_equal(state.evidence[half], expected.evidence)
 
 
 def test_interleaved_rows_are_learned_as_one_by_one() -> None:
-    G, y = stream(90, 3)
+    (G, y), (now, _) = stream(90, 3), stream(90, 3, seed=1)
     weighter, delay = drifting(), 30
-    found, expected = taught(weighter, G, y, delay)
-    state, kept, said = weighter.init(3), np.empty((0, weighter.n_log_likelihoods(weighter.init(3), 2))), []
+    found, expected = taught(weighter, G, y, delay, now)
+    state, kept, said = weighter.init(3), np.empty((0, weighter.n_log_likelihoods(2))), []
     for first in range(0, 90, delay):
         rows = np.arange(first, first + delay)
         order = np.stack((rows, rows - delay), axis=1).reshape(-1)
@@ -83,7 +84,8 @@ def test_interleaved_rows_are_learned_as_one_by_one() -> None:
         order = order[order >= 0]
         late = np.empty((len(order), kept.shape[1]))
         late[~asked] = kept[order[~asked]]
-        out, state = weighter.advance_late(state, G[order], y[order].astype(np.intp), np.where(asked, 0.0, 1.0), late)
+        given = y[order].astype(np.intp), np.where(asked, 0.0, 1.0), late, now[order]
+        out, state = weighter.advance_late(state, G[order], *given)
         kept = np.concatenate((kept, late[asked]))
         said += np.exp(-out[asked, 1]).tolist()
     assert said == found
@@ -94,7 +96,7 @@ def test_interleaved_rows_are_learned_as_one_by_one() -> None:
 def test_drifting_weights_go_back_to_the_prior_with_the_horizon() -> None:
     G, y = stream(400, 3)
     weighter = JointLogistic(1.0, 0.99)
-    state = taught(weighter, G, y, 0)[1]
+    state = taught(weighter, G, y, 0, G)[1]
     later, prior = state._replace(horizon=np.array([100])), weighter.scale / 3
     kept = 0.99**100
     np.testing.assert_allclose(weighter.mean(later), prior + kept * (weighter.mean(state) - prior))
@@ -111,7 +113,8 @@ def test_posteriors_for_two_horizons() -> None:
     np.testing.assert_array_equal(state.means[:4], near.means)  # one half learns, the other does not
     np.testing.assert_array_equal(state.means[4:], weighter.init(3).means)
     assert not np.any(state.evidence)
-    after = weighter.advance_late(state, G[50:], y[50:], np.ones(50), weighter.forecast(state, G[50:])[1])[1]
+    forecast = weighter.forecast(state, G[50:])[1]
+    after = weighter.advance_late(state, G[50:], y[50:], np.ones(50), forecast, G[50:])[1]
     assert np.all(after.samples[4:6] == 50)
     assert np.all(after.samples[:2] == 100)
     weighter.check_state(after)
