@@ -390,7 +390,7 @@ def test_without_river_the_error_says_what_to_install() -> None:
 def test_calibrated_probabilities_are_those_of_the_estimator() -> None:
     X, y = stream(120)
     one = small(calibrated=True, classes=(0, 1))
-    other = estimators.BayesianEnsembleClassifier("perceptron", 9, calibrated=True, random_state=3)
+    other = estimators.BayesianEnsembleClassifier("perceptron", 9, calibrated=True, horizon=0, random_state=3)
     other.partial_fit(X, y, classes=[0, 1])
     for x, label in zip(named(X), y, strict=True):
         one.learn_one(x, label)
