@@ -116,7 +116,9 @@ def test_fit_shuffles_by_the_seed(classifier: Online) -> None:
 def test_the_classifier_is_the_ensemble_and_the_booster() -> None:
     X, y = many_classes()
     labels = y // 10
-    model = BayesianEnsembleClassifier("perceptron", 10, weighter="gamma_rate", scale=False, shuffle=False, random_state=7)
+    model = BayesianEnsembleClassifier(
+        "perceptron", 10, weighter="gamma_rate", scale=False, shuffle=False, random_state=7
+    )
     model.fit(X[:500], y[:500])
     plain = Ensemble(PerceptronBank(10), GammaRate()).start(64, 10, rng=7)
     plain.decide_then_learn(X[:500], labels[:500])
