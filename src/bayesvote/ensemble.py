@@ -151,10 +151,15 @@ class Ensemble(Model[Any]):
         """Learn rows whose labels come late, and predict those of weight 0, whose lines of the forecast are written."""
         rows, y, w = chunk.rows, chunk.y, chunk.w
         asked = w == 0
+        if np.all(asked):  # rows that leave no trace
+            found, out = self._predicted(rows)
+            for array, values in zip(forecast, found, strict=True):
+                array[:] = values
+            return out
         scores = self.bank.advance(rows, y, w)
         forecast.scores[asked] = scores[asked]
-        G = losses.of_labels(self.loss, forecast.scores)
-        out, self._state = self.weighter.advance_late(self.state, G, y, w, forecast.log_likelihoods)
+        G, now = (losses.of_labels(self.loss, each) for each in (forecast.scores, scores))
+        out, self._state = self.weighter.advance_late(self.state, G, y, w, forecast.log_likelihoods, now)
         forecast.losses[asked] = out[asked]
         if forecast.decisions.shape[1]:
             self._late_threshold().learn(out, y, w, forecast.decisions)
@@ -206,11 +211,12 @@ class Ensemble(Model[Any]):
             return
         rows, y, w, forecast, _ = waiting
         assert forecast is not None
-        self.bank.advance(rows.widened(self.bank.n_features), y, w)
-        G, first = losses.of_labels(self.loss, forecast.scores), gap.first_judged
-        _, self._state = self.weighter.advance_near(self.state, G[:first], y[:first], w[:first])
+        scores = self.bank.advance(rows.widened(self.bank.n_features), y, w)
+        G, now = (losses.of_labels(self.loss, each) for each in (forecast.scores, scores))
+        first = gap.first_judged
+        _, self._state = self.weighter.advance_near(self.state, now[:first], y[:first], w[:first])
         late = np.ascontiguousarray(forecast.log_likelihoods[first:])
-        out, self._state = self.weighter.advance_late(self.state, G[first:], y[first:], w[first:], late)
+        out, self._state = self.weighter.advance_late(self.state, G[first:], y[first:], w[first:], late, now[first:])
         if forecast.decisions.shape[1]:
             decisions = np.ascontiguousarray(forecast.decisions[first:])
             self._late_threshold().learn(out, y[first:], w[first:], decisions)
@@ -231,7 +237,7 @@ class Ensemble(Model[Any]):
         """Return the shapes of a row's scores, log-likelihoods and decision."""
         m, k = self.bank.n_members, self.n_classes
         has_threshold = self.loss_scale is LossScale.LOG_PROBABILITY
-        late = self.weighter.n_log_likelihoods(self.state, k)
+        late = self.weighter.n_log_likelihoods(k)
         return (m,) if k == 2 else (m, k), (late,), (WIDTH if has_threshold else 0,)
 
     def _predicted(self, rows: Rows) -> tuple[Forecast, Array]:

@@ -15,7 +15,7 @@ from bayesvote._input import Rows, as_rows
 from bayesvote._journal import Chunk, Forecast
 from bayesvote._parts import MOST_ROWS, Arrays, require, within
 
-AUTO = 100  # rows, the horizon of ``partial_fit`` by default
+AUTO = 150  # rows, the horizon of ``partial_fit`` by default
 WAITING = "waiting_"  # begins the names of the arrays of waiting rows in files
 _PERIODS = 5  # a period has that many horizons
 _FIRST = 10  # rows of the first period

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from bayesvote._checks import Array, Labels, labels, weights
 from bayesvote._guard import Guard
 from bayesvote._input import as_rows
-from bayesvote._journal import tell
+from bayesvote._journal import Forecast, tell
 from bayesvote._parts import Learned, Part, looking
+from bayesvote.adapters._predictions import Predictions, Row, key_of
 from bayesvote.adapters._texts import with_indicators
 from bayesvote.adapters._wrapped import parameters_of, wrap
 from bayesvote.estimators import OnlineClassifier
@@ -89,6 +90,7 @@ class Online(base.MiniBatchClassifier, Part):
         self._labels: dict[Any, int] = {label: k for k, label in enumerate(known)}
         self._rng = np.random.default_rng(self.seed)
         self._recent: deque[tuple[Array, int, float]] = deque(maxlen=_REPLAY if self.classes is None else 0)
+        self._predictions = Predictions()
 
     @property
     def model(self) -> Model[Any] | None:
@@ -110,24 +112,49 @@ class Online(base.MiniBatchClassifier, Part):
         return list(self._labels)
 
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn a row, of weight w."""
+        """Learn a row, of weight w.
+
+        If other rows were predicted or learned since this row was predicted, the weights learn from the members' scores
+        as they were then.
+        """
         with self._guard.write:
-            self._learn(*self._numbers(x), [y], w)
+            names, values = self._numbers(x)
+            key = key_of(self._placed(names).names, values)
+            self._learn(names, values, [y], w, None if self._predictions.drop_if_last(key) else key)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **_: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far; none before the first row."""
         with self._guard.read:
-            if self._shell is None:
+            losses = self._predict("probabilities", x)
+            if self._shell is None or losses is None:
                 return {}
-            found = self._probabilities(self._shell, self._losses(self._shell, *self._numbers(x)))
+            found = self._probabilities(self._shell, losses)
             return dict(zip(self._labels, found[0].tolist(), strict=True))
 
     def predict_one(self, x: Mapping[Any, Any], **_: Any) -> Any:
         """Return the decision; None before the first row."""
         with self._guard.read:
-            if self._shell is None:
-                return None
-            return self.labels[decided(self._losses(self._shell, *self._numbers(x)))[0]]
+            losses = self._predict("label", x)
+            return None if losses is None else self.labels[decided(losses)[0]]
+
+    def _predict(self, asked: str, x: Mapping[Any, Any]) -> Array | None:
+        """Return the losses (1, K) of a row, or None before the first row; note that it was predicted."""
+        names, values = self._numbers(x)
+        if self._shell is None:
+            as_rows(type(self).__name__, values)
+            losses = None
+        else:
+            losses = self._losses(self._shell, names, values)
+        self._predictions.add(asked, self._placed(names).names, values)
+        return losses
+
+    def _forecast(self, predicted: Sequence[Row]) -> Forecast:
+        """Return the forecasts of rows."""
+        shell = self._shell
+        assert shell is not None
+        X = np.concatenate([self._matrix(shell.n_features_in_, row.names, row.values) for row in predicted])
+        forecast: Forecast = shell.model_.forecast(shell.model_.checked(X))[0]
+        return forecast
 
     def learn_many(self, X: Any, y: Any, w: float = 1.0) -> None:
         """Learn the rows of a DataFrame, as if one by one; NaN is a missing value.
@@ -285,11 +312,14 @@ class Online(base.MiniBatchClassifier, Part):
     def _probabilities(self, shell: OnlineClassifier[Any], losses: Array) -> Array:
         return shell.probabilities(losses)
 
-    def _learn(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float) -> None:
+    def _learn(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float, key: int | None = None) -> None:
+        """Learn rows; with ``key``, which is that of a single row, from its forecast if there is one."""
+        if self._shell is not None:
+            self._predictions.make_forecasts(self._forecast)
         layout = self._placed(names)
         new = set(layout.names) - self._columns.keys() if len(layout.known) < len(layout.names) else set()
         if not new and self._shell is not None and all(label in self._labels for label in y):
-            self._teach(names, values, y, w)
+            self._teach(names, values, y, w, key)
             return
         self._check(values, y, w)  # before anything changes
         before = self._before(new)
@@ -299,13 +329,14 @@ class Online(base.MiniBatchClassifier, Part):
                 self._add_features(new)
             if self._shell is None:
                 self._add_label(y[0])
+                self._predictions.make_forecasts(self._forecast)
             for t, label in enumerate(y):
                 if label not in self._labels:
                     self._teach(names, values[first:t], y[first:t], w)
                     first = t
                     before |= {"_labels": self._labels, "_shell": self._shell, "_rng": self._rng}
                     self._add_label(label)
-            self._teach(names, values[first:], y[first:], w)
+            self._teach(names, values[first:], y[first:], w, key)
         except BaseException as error:
             self._go_back(error, before, first, new)
             tell(error, type(self).__name__, first + getattr(error, "rows_learned", 0), len(y))
@@ -341,15 +372,25 @@ class Online(base.MiniBatchClassifier, Part):
             if self.classes is not None and label not in self._labels:
                 raise ValueError(f"{who}: y must be one of classes, {self.labels}, got {label!r}.")
 
-    def _teach(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float) -> None:
+    def _teach(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float, key: int | None = None) -> None:
         if not y:
             return
         shell = self._shell
         assert shell is not None
         X, codes = self._matrix(shell.n_features_in_, names, values), np.array([self._labels[label] for label in y])
-        shell.advance(*shell.model_.checked_labelled(X, codes, None if w == 1 else w))
+        rows, checked, weight = shell.model_.checked_labelled(X, codes, None if w == 1 else w)
+        forecast = None if key is None else self._late_forecast(shell.model_, key)
+        shell.advance(rows, checked, weight, forecast=forecast)
         if self.classes is None:
             self._recent.extend((X[t].copy(), int(codes[t]), w) for t in range(len(y))[-_REPLAY:])
+
+    def _late_forecast(self, model: Model[Any], key: int) -> Forecast | None:
+        """Return the forecast of a row that was predicted, if it fits the model."""
+        forecast = self._predictions.take(key)
+        if forecast is None:
+            return None
+        fits = all(one.shape == blank.shape for one, blank in zip(forecast, model.empty_forecast(1), strict=True))
+        return forecast if fits else None
 
     def _add_features(self, new: set[Hashable]) -> None:
         n_names = len(self._columns) + len(new)
@@ -374,6 +415,8 @@ class Online(base.MiniBatchClassifier, Part):
                     row[: len(x)] = x[: len(row)]
                 codes, w = [k for _, k, _ in self._recent], [w for _, _, w in self._recent]
                 shell.advance(*shell.model_.checked_labelled(X, codes, w))
+            if self._shell is not None:
+                self._predictions.clear()
             self._shell, self._rng = shell, rng
         self._labels = names
 

@@ -9,6 +9,9 @@ by their hash.
 Labels may be anything hashable. The model needs to know how many there are: a third or later label that was not
 known before starts it anew with one more class, and it learns its last 1,000 rows again. Name the labels in
 ``classes`` where they are known, and this does not happen.
+
+Labels may come late. The classifiers keep what their last 10,000 predictions were made of; the weights learn from this
+when ``learn_one`` gets a row with the same names and values. Files, copies and pickles leave these predictions out.
 """
 
 from bayesvote import estimators

@@ -89,7 +89,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     horizon : "auto" or int
         Number of rows between the last label that ``partial_fit`` learned and the rows that are predicted next.
         Members that look at the last rows do well one row after a label and worse later; weights are learned for this
-        distance. "auto" is 100, or 0 if the weighter is not "drifting" or "joint_logistic" or the members are frozen.
+        distance. "auto" is 150, or 0 if the weighter is not "drifting" or "joint_logistic" or the members are frozen.
         0 suits users who call ``partial_fit`` after every single prediction. Methods that know the distance do not use
         this parameter: see docs/horizon.md.
     random_state : int, Generator, RandomState or None

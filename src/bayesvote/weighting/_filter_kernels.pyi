@@ -26,4 +26,6 @@ def logistic_stream(
     log_likelihoods: Array | None = None,
     least: float = ...,
     n_near: int = 0,
+    only_near: bool = False,
+    G_now: Array | None = None,
 ) -> None: ...

@@ -42,6 +42,7 @@ cdef extern from *:
 
 cdef struct Filters:
     Py_ssize_t n
+    Py_ssize_t n_near  # the first ones: half of them, or all
     Py_ssize_t m
     double prior_mean  # of every weight
     double discount
@@ -70,6 +71,7 @@ cdef int view(
 ) except -1:
     """Look at a state; only who learns may write to it."""
     all.n = dim(state.means, 0)
+    all.n_near = all.n
     all.m = dim(state.means, 1)
     all.prior_mean = prior_mean
     all.discount = discount
@@ -252,6 +254,7 @@ cdef struct Scratch:
     double *z  # of every label
     double *prior  # z at the prior mean
     double *moved  # z at the horizon
+    double *mixed  # probability of every label by one half of the filters
     double *probabilities  # of every label, by each filter
     double *log_likelihood  # of every label, by each filter: the logarithm of its probability by which the filter is judged
     double *odds  # log-odds of the likeliest label
@@ -327,6 +330,7 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
     cdef Py_ssize_t m = all.m
     cdef double best = largest(all.evidence, all.n)
     cdef double total = 0.0
+    cdef double of_half = 0.0
     cdef double weight, variance
     cdef double *s
     cdef Py_ssize_t p, k, i
@@ -337,7 +341,7 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
             own.X[k * m + i] = max(own.X[k * m + i], -1.0)
             own.prior[k] += own.X[k * m + i]
         own.prior[k] *= 0.5 * all.prior_mean
-        out[k] = 0.0
+        out[k] = own.mixed[k] = 0.0
     for p in range(all.n):
         s = own.s + p * m
         for k in range(n_labels):
@@ -355,22 +359,29 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
         moderate(own, p, n_labels, own.moved, variance)
         note_log_likelihoods(all, p, n_labels, own, variance)
         weight = exp(all.evidence[p] - best)
-        total += weight
+        of_half += weight
         for k in range(n_labels):
-            out[k] += weight * own.probabilities[p * n_labels + k]
+            own.mixed[k] += weight * own.probabilities[p * n_labels + k]
+        if p == all.n_near - 1 or p == all.n - 1:
+            # Half by half: two halves that are the same give the bits of one.
+            total += of_half
+            of_half = 0.0
+            for k in range(n_labels):
+                out[k] += own.mixed[k]
+                own.mixed[k] = 0.0
     for k in range(n_labels):
         out[k] = -log(max(out[k] / total, TINY))
 
 
 cdef inline void learn(
-    Filters *all, Py_ssize_t n_filters, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own
+    Filters *all, Py_ssize_t first, Py_ssize_t last, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own
 ) noexcept nogil:
-    """Let the first filters learn a label: go to the mode along its log-odds, and take their curvature there."""
+    """Let some filters learn a label: go to the mode along its log-odds, and take their curvature there."""
     cdef Py_ssize_t m = all.m
     cdef double odds, variance, sign, miss, curvature
     cdef double *s
     cdef Py_ssize_t p, k
-    for p in range(n_filters):
+    for p in range(first, last):
         s = own.s + p * m
         odds, variance, sign = own.odds[p], own.variance[p], 1.0
         if label != own.likeliest[p] and n_labels == 2:
@@ -405,7 +416,8 @@ cdef void logistic_rows(
     const double *w,
     Py_ssize_t n,
     Py_ssize_t n_labels,
-    Py_ssize_t n_near,
+    bint only_near,
+    const double *G_now,
     double *out,
     double *log_likelihoods,
     const Scratch *own,
@@ -422,10 +434,16 @@ cdef void logistic_rows(
                 memcpy(late, own.log_likelihood, size * sizeof(double))
                 late[size] = <double> all.rows[0]
             continue
-        learn(all, n_near if n_near > 0 else all.n, y[t], w[t], n_labels, own)
-        if n_near == 0:
+        if G_now == NULL:
+            learn(all, 0, all.n_near if only_near else all.n, y[t], w[t], n_labels, own)
+        else:
+            learn(all, all.n_near, all.n, y[t], w[t], n_labels, own)
+        if not only_near:
             all.horizon[0] = 0 if late == NULL else max(all.rows[0] - <int64_t> late[size], <int64_t> 0)
             compare(all, y[t], w[t], n_labels, own.log_likelihood if late == NULL else late)
+        if G_now != NULL:
+            predict(all, G_now + t * n_labels * all.m, n_labels, own, out + t * n_labels)
+            learn(all, 0, all.n_near, y[t], w[t], n_labels, own)
         remember(all)
     catch_up(all)
 
@@ -443,16 +461,19 @@ def logistic_stream(
     log_likelihoods=None,
     double least=LEAST_LOG,
     Py_ssize_t n_near=0,
+    bint only_near=False,
+    G_now=None,
 ):
     """Minus log-probabilities of every row's labels, then the row into every filter under the logistic loss.
 
     Without labels nothing is learned, and the state only read. ``log_likelihoods`` (n, filters * labels + 1) are for
     labels that come late: written for rows of weight 0, and read for the others. They hold the log-probabilities by which
     the filters are compared, and how many rows had been learned. By default both are those of the moment at which a row
-    is learned. With ``n_near`` only the first filters learn, and none are compared. ``least`` bounds the log-probability
+    is learned. ``n_near`` is how many filters come first of two halves; with ``only_near`` these learn, and none are compared.
+    With ``G_now``, the losses when the labels came, they learn from these, and the others from G. ``least`` bounds the log-probability
     of a label from below where filters are compared by earlier means.
     """
-    G, y, w = contiguous(G), contiguous(y), contiguous(w)
+    G, y, w, now = contiguous(G), contiguous(y), contiguous(w), None if G_now is None else contiguous(G_now)
     cdef Filters all
     cdef Scratch own
     cdef Py_ssize_t n = dim(G, 0)
@@ -465,21 +486,25 @@ def logistic_stream(
     cdef const double *w_ = doubles(w)
     cdef double *out_ = own_doubles(out)
     cdef double *late = NULL if log_likelihoods is None else own_doubles(log_likelihoods)
-    scratch = room((n_labels + 1 + n_filters) * m + 3 * n_labels + 2 * size + 3 * n_filters + space_for(n_filters, m))
+    cdef const double *now_ = NULL if now is None else doubles(now)
+    scratch = room((n_labels + 1 + n_filters) * m + 4 * n_labels + 2 * size + 3 * n_filters + space_for(n_filters, m))
     own.X = own_doubles(scratch)
     own.d = own.X + n_labels * m
     own.s = own.d + m
     own.z = own.s + n_filters * m
     own.prior = own.z + n_labels
     own.moved = own.prior + n_labels
-    own.probabilities = own.moved + n_labels
+    own.mixed = own.moved + n_labels
+    own.probabilities = own.mixed + n_labels
     own.log_likelihood = own.probabilities + size
     own.odds = own.log_likelihood + size
     own.variance = own.odds + n_filters
     own.likeliest = <Py_ssize_t *> (own.variance + n_filters)
     view(&all, precisions, persistence, discount, prior_mean, state, own.variance + 2 * n_filters)
     view_past(&all, state, least)
+    if n_near > 0:
+        all.n_near = n_near
     if y_ != NULL:
         own_doubles(state.covariances)  # refused if it may not be written to
     with nogil:
-        logistic_rows(&all, G_, y_, w_, n, n_labels, n_near, out_, late, &own)
+        logistic_rows(&all, G_, y_, w_, n, n_labels, only_near, now_, out_, late, &own)

@@ -165,7 +165,7 @@ class Weighter(Versioned[S], Part):
             state = self._update(state, self.of_truth(G[row], y[row]), w[row])
         return out, state
 
-    def n_log_likelihoods(self, state: S, n_classes: int) -> int:  # noqa: ARG002
+    def n_log_likelihoods(self, n_classes: int) -> int:  # noqa: ARG002
         """Return how many numbers per row posteriors are compared by once the label is known; 0 if there are none."""
         return 0
 
@@ -173,11 +173,20 @@ class Weighter(Versioned[S], Part):
         """Return ensemble losses (n, K), and what posteriors are compared by once the labels are known (n, f)."""
         return self.rule(state)(G), np.empty((len(G), 0))
 
-    def advance_late(self, state: S, G: Array, y: Labels, w: Array, log_likelihoods: Array) -> tuple[Array, S]:  # noqa: ARG002
+    def advance_late(
+        self,
+        state: S,
+        G: Array,
+        y: Labels,
+        w: Array,
+        log_likelihoods: Array,  # noqa: ARG002
+        G_now: Array,  # noqa: ARG002
+    ) -> tuple[Array, S]:
         """Do what advance does for labels that come late: G are the losses of the moment of prediction.
 
         ``log_likelihoods`` (n, n_log_likelihoods) are written for rows of weight 0, which are predicted, and read for
-        rows that are learned. By default nothing depends on them.
+        rows that are learned. ``G_now`` are the losses of the moment at which the labels come. By default nothing
+        depends on either.
         """
         return self.advance(state, G, y, w)
 

@@ -206,9 +206,9 @@ class JointLogistic(MarginPosterior[LogisticState]):
         both = np.stack((1 - np.minimum(g, 1.0), g), axis=1)
         return self.advance(state, both, np.ones(len(g), dtype=np.intp), w)[1]
 
-    def n_log_likelihoods(self, state: LogisticState, n_classes: int) -> int:
-        """Return one for each posterior and label, and one for the number of rows learned at that time."""
-        return len(state.means) * n_classes + 1
+    def n_log_likelihoods(self, n_classes: int) -> int:
+        """Return one for each posterior and label, of two halves, and one for the number of rows learned then."""
+        return 2 * len(self._filters[0]) * n_classes + 1
 
     def advance(self, state: LogisticState, G: Array, y: Labels, w: Array) -> tuple[Array, LogisticState]:
         """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
@@ -216,30 +216,29 @@ class JointLogistic(MarginPosterior[LogisticState]):
 
     def forecast(self, state: LogisticState, G: Array) -> tuple[Array, Array]:
         """Return minus the log-probabilities of the labels, averaged over the posteriors, and those of each."""
-        log_likelihoods = np.empty((len(G), self.n_log_likelihoods(state, G.shape[1])))
-        return self._run(state, G, _NO_LABELS, _NO_WEIGHTS, log_likelihoods), log_likelihoods
+        found = np.empty((len(G), len(state.means) * G.shape[1] + 1))
+        out = self._run(state, G, _NO_LABELS, _NO_WEIGHTS, found)
+        if found.shape[1] < self.n_log_likelihoods(G.shape[1]):
+            found = np.concatenate((found[:, :-1], found), axis=1)
+        return out, found
 
     def advance_late(
-        self, state: LogisticState, G: Array, y: Labels, w: Array, log_likelihoods: Array
+        self, state: LogisticState, G: Array, y: Labels, w: Array, log_likelihoods: Array, G_now: Array
     ) -> tuple[Array, LogisticState]:
-        """Do what advance does, comparing the posteriors by what they said when a row was predicted."""
-        size = self.n_log_likelihoods(state, G.shape[1])
-        if log_likelihoods.shape[1] == size:
-            return self._run(state, G, y, w, log_likelihoods), state
-        # Predicted before ``advance_near`` made a copy of every posterior.
-        both = np.concatenate((log_likelihoods[:, :-1], log_likelihoods), axis=1)
-        out = self._run(state, G, y, w, both)
-        return out, state
+        """Let one half of the posteriors learn from G_now, the other from G; compare all by what they said then.
+
+        The first call makes a copy of every posterior for the other half.
+        """
+        state = self._halves(state)
+        return self._run(state, G, y, w, log_likelihoods, G_now=G_now), state
 
     def advance_near(self, state: LogisticState, G: Array, y: Labels, w: Array) -> tuple[Array, LogisticState]:
-        """Do what advance does for one half of the posteriors, and compare none.
+        """Let one half of the posteriors learn, those that learn from rows as they come, and compare none."""
+        state = self._halves(state)
+        return self._run(state, G, y, w, only_near=True), state
 
-        The other half learns from late labels only. The first such row makes a copy of every posterior for it.
-        """
-        k = len(self._filters[0])
-        if len(state.means) == k:
-            state = _twice(state)
-        return self._run(state, G, y, w, n_near=k), state
+    def _halves(self, state: LogisticState) -> LogisticState:
+        return _twice(state) if len(state.means) == len(self._filters[0]) else state
 
     def rule(self, state: LogisticState) -> Callable[[Array], Array]:
         """Minus the log-probabilities of the labels, averaged over the posterior."""
@@ -252,15 +251,16 @@ class JointLogistic(MarginPosterior[LogisticState]):
         y: Labels,
         w: Array,
         log_likelihoods: Array | None = None,
-        n_near: int = 0,
+        only_near: bool = False,
+        G_now: Array | None = None,
     ) -> Array:
         from bayesvote.weighting._filter_kernels import logistic_stream
 
         out, prior = np.empty(G.shape[:2]), self.scale / self.n_members(state)
         least = float(np.log(_LEAST_SHARE / G.shape[1]))
         if len(G):
-            filters = self._filters_of(state)
-            logistic_stream(G, y, w, prior, self.discount, *filters, state, out, log_likelihoods, least, n_near)
+            given = (*self._filters_of(state), state, out, log_likelihoods, least)
+            logistic_stream(G, y, w, prior, self.discount, *given, len(self._filters[0]), only_near, G_now)
         return out
 
     def terms(self, weights: Array, G: Array) -> Array:
@@ -296,7 +296,7 @@ def drifting(
     precision: Sequence[float] = (1.0, 30.0, 1.0, 3.0),
     persistence: Sequence[float] = (1.0, 1.0, 0.9997, 0.995),
     discount: float = 0.995,
-    burst: int = 20,
+    burst: int = 12,
 ) -> JointLogistic:
     """Return the weights of the default classifier: what ``weighter="drifting"`` means.
 

