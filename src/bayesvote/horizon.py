@@ -1,7 +1,7 @@
 """Weights for predictions some rows after the last label, learned while the labels are known at once.
 
-``partial_fit`` does not know when the next predictions are made. So a model holds back the last fifth of the rows of each
-period. It predicts all of them without learning, as if their labels came late, and learns them when the period ends.
+``partial_fit`` does not know when the next predictions are made. So a model holds back the last fifth of the rows of
+each period. It predicts all of them without learning, as if their labels came late, and learns them when it ends.
 The weights learn from the later half of these predictions how far to trust each member at that distance.
 """
 
