@@ -339,6 +339,7 @@ def main() -> None:
     jobs: list[Job] = []
     for part in parts:
         ours = [OURS, *(models.ROBUST if part == "burst" else ()), *added]
+        ours += [models.IN_ORDER] if part == "future" else []
         if part in VOTING and not asked.ours:
             ours.append(models.VOTING)
         more = {"whole": True} if asked.whole and part in ("late", "chunks") else {}

@@ -22,7 +22,8 @@ ROBUST = {
     f"{OURS}, joint_gaussian": {"weighter": "joint_gaussian"},
     f"{OURS}, gamma_rate": {"weighter": "gamma_rate"},
 }
-OPTIONS: dict[str, dict[str, Any]] = {OURS: {}, VOTING: {"weighter": "voting"}, **ROBUST}
+IN_ORDER = f"{OURS}, shuffle=False"
+OPTIONS: dict[str, dict[str, Any]] = {OURS: {}, VOTING: {"weighter": "voting"}, IN_ORDER: {"shuffle": False}, **ROBUST}
 LIBRARIES = {FOREST: "river", BOOSTING: "scikit-learn", LOGISTIC: "scikit-learn"}
 
 

@@ -26,7 +26,7 @@ _SELDOM = 0.5  # seconds of learning between two copies at least
 
 
 class Forecast(NamedTuple):
-    """What predictions were made of, a line per row: with it a model learns from labels that come late."""
+    """The parts of predictions, a line per row, from which a model learns when their labels come late."""
 
     losses: Array  # (n, K) of the labels
     scores: Array  # (n, m) or (n, m, K) of the members; without members (n, 0)

@@ -142,7 +142,8 @@ class Ensemble(Model[Any]):
         """Ensemble losses (n, K), row t before row t is learned."""
         if chunk.horizon and self.bank.learns:
             return self._learn_in_periods(chunk)
-        self._finish_gap()
+        if np.any(chunk.w):
+            self._finish_gap()
         if chunk.forecast is None:
             return super().learn_chunk(chunk)
         return self._learn_late(chunk, chunk.forecast)

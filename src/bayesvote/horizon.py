@@ -1,9 +1,8 @@
 """Weights for predictions some rows after the last label, learned while the labels are known at once.
 
-A model that is used by ``partial_fit`` is not told when its predictions are used. So in one fifth of the rows, the last
-ones of each period, it does what a model without labels would have to do: it predicts all of them as it is, and learns
-them when the period ends. From the later half of these predictions the weights learn how far each member is to be
-trusted at that distance from the last label.
+``partial_fit`` does not know when the next predictions are made. So a model holds back the last fifth of the rows of
+each period. It predicts all of them without learning, as if their labels came late, and learns them when it ends.
+The weights learn from the later half of these predictions how far to trust each member at that distance.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ AUTO = 150  # rows, the horizon of ``partial_fit`` by default
 WAITING = "waiting_"  # begins the names of the arrays of waiting rows in files
 _PERIODS = 5  # a period has that many horizons
 _FIRST = 10  # rows of the first period
-_GROWTH = 4  # a period has at most one row for so many rows before it
+_GROWTH = 4  # a period has at most a quarter of the rows before it
 
 
 class Period(NamedTuple):
@@ -30,7 +29,7 @@ class Period(NamedTuple):
 
     @classmethod
     def after(cls, rows: int, horizon: int) -> "Period":
-        """Return the period after so many rows: shorter at the start of a stream.
+        """Return the period that begins after this number of rows: shorter at the start of a stream.
 
         >>> Period.after(0, 100), Period.after(400, 100), Period.after(10_000, 100)
         (Period(n_rows=10, n_held=2), Period(n_rows=100, n_held=20), Period(n_rows=500, n_held=100))

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from bayesvote import BayesianEnsembleClassifier, load
+from bayesvote import load
 from bayesvote.cli.checkpoint import Checkpoint
 from bayesvote.cli.interrupts import Stopped, interrupts
 from bayesvote.evaluate import Tally
+from bayesvote.evaluate._late import Waiting
 from cli.helpers import Cli, write_csv
 
 OPTIONS = ("--members", "perceptron", "--n-members", "9", "--chunk-size", "50", "--delay", "7", "--bad-lines", "skip")
@@ -88,7 +89,7 @@ def test_ctrl_c_then_resume(tmp_path: Path, file: Path, whole: Path) -> None:
 def test_ctrl_c_waits_until_a_chunk_is_learned(
     tmp_path: Path, file: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, asked = BayesianEnsembleClassifier.advance, [0]
+    ask, asked = Waiting.learn, [0]  # called once for each chunk
 
     def interrupted(self: Any, *rows: Any) -> Any:
         asked[0] += 1
@@ -101,7 +102,7 @@ def test_ctrl_c_waits_until_a_chunk_is_learned(
 
     assert run("whole") == 0
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(BayesianEnsembleClassifier, "advance", interrupted)
+    monkeypatch.setattr(Waiting, "learn", interrupted)
     assert run("stopped") == 130
     assert asked == [4]
     learned = Tally.from_json(Checkpoint.load(tmp_path / "stopped" / "state").tally)

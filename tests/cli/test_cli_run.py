@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, OSBoostClassifier, load
+from bayesvote._input import as_rows
 from cli.helpers import NAMES, Cli, rows, write_csv, write_libsvm
 
 SMALL = ("--members", "perceptron", "--n-members", "7", "--weighter", "gamma_rate")
@@ -20,15 +21,16 @@ def plain(model: Any, n: int = 400, delay: int = 0) -> tuple[list[tuple[str, flo
     X, y = rows(n)
     # The labels must be known before the first prediction; a row of weight 0 teaches nothing.
     model.partial_fit(X[:1], y[:1], classes=["no", "yes"], sample_weight=[0.0])
-    waiting: deque[int] = deque()
+    waiting: deque[tuple[int, Any]] = deque()
     said = []
     for t in range(n):
         chances = model.predict_proba(X[t : t + 1])[0]
         said.append((model.classes_[chances.argmax()], chances.max()))
-        waiting.append(t)
+        waiting.append((t, model.forecast(as_rows("test", X[t : t + 1]))[0]))
         if len(waiting) > delay:
-            s = waiting.popleft()
-            model.partial_fit(X[s : s + 1], y[s : s + 1])
+            s, forecast = waiting.popleft()
+            label = (y[s : s + 1] == "yes").astype(np.intp)
+            model.advance(as_rows("test", X[s : s + 1]), label, np.ones(1), forecast if delay else None)
     return said, model
 
 

@@ -316,7 +316,7 @@ def test_drift_is_believed_after_a_change_and_not_long_after_it() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 2))
     y = ((X[:, 0] > 0) ^ (np.arange(1500) >= 1000)).astype(int)
-    model, seen = BayesianEnsembleClassifier(random_state=0), []
+    model, seen = BayesianEnsembleClassifier(horizon=0, random_state=0), []
     for part in (slice(0, 1000), slice(1000, 1060)):
         seen.append(model.partial_fit(X[part], y[part], classes=[0, 1]).drift_)
     assert 0 <= seen[0] < 0.7 < seen[1] <= 1

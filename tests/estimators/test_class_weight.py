@@ -39,13 +39,14 @@ def balanced_by_hand(y: Any, w: Array, classes: list[str]) -> Array:
 def test_class_weights_are_sample_weights(kind: Any, class_weight: Any) -> None:
     X, y = stream()
     w = np.random.default_rng(1).choice([0.0, 0.5, 2.0], size=len(y))
-    by_class = kind(n_members=9, class_weight=class_weight, random_state=0).fit(X, y, sample_weight=w)
+    options: dict[str, Any] = {"n_members": 9, "shuffle": False, "random_state": 0}
+    by_class = kind(class_weight=class_weight, **options).fit(X, y, sample_weight=w)
     by_hand = np.where(y == "rare", 3.0, 1.0) * w
     if class_weight == "balanced":
         by_hand = balanced_by_hand(y, w, ["rare", "usual"])
-    by_sample = kind(n_members=9, random_state=0).fit(X, y, sample_weight=by_hand)
+    by_sample = kind(**options).fit(X, y, sample_weight=by_hand)
     np.testing.assert_allclose(by_class.predict_proba(X), by_sample.predict_proba(X), rtol=1e-9)
-    without = kind(n_members=9, random_state=0).fit(X, y, sample_weight=w)
+    without = kind(**options).fit(X, y, sample_weight=w)
     assert not np.allclose(by_class.predict_proba(X), without.predict_proba(X))
 
 
@@ -53,7 +54,7 @@ def test_class_weights_are_sample_weights(kind: Any, class_weight: Any) -> None:
 def test_chunks_and_files_change_nothing(kind: Any) -> None:
     X, y = stream(200)
     w = np.random.default_rng(1).gamma(1.0, 1.0, len(y))
-    whole = kind(n_members=9, class_weight="balanced", random_state=0).fit(X, y, sample_weight=w)
+    whole = kind(n_members=9, class_weight="balanced", shuffle=False, random_state=0).fit(X, y, sample_weight=w)
     parts = kind(n_members=9, class_weight="balanced", random_state=0)
     for first, last in ((0, 1), (1, 90), (90, 91), (91, 200)):
         at = slice(first, last)

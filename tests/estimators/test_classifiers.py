@@ -1,6 +1,7 @@
 """The classifiers at home in scikit-learn: its own checks, its tools, tables of three libraries, labels of any kind."""
 
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,29 +90,46 @@ def test_probabilities_and_decision_function_agree_with_predict(classifier: Onli
     assert np.mean(labels == y[300:]) > 0.7
 
 
-@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+@pytest.mark.parametrize("classifier", [*CLASSIFIERS, BayesianEnsembleClassifier(horizon=0, random_state=0)], ids=str)
 def test_chunks_of_any_size_give_the_same(classifier: Online) -> None:
     X, y = two_classes()
-    whole = clone(classifier).fit(X[:120], y[:120])
-    parts = clone(classifier)
-    for start, stop in [(0, 1), (1, 50), (50, 120)]:
-        parts.partial_fit(X[start:stop], y[start:stop], classes=["malignant", "benign"])
-    np.testing.assert_array_equal(whole.predict_proba(X), parts.predict_proba(X))
+    classes = ["malignant", "benign"]
+    fitted = clone(classifier).set_params(shuffle=False).fit(X[:120], y[:120]).predict_proba(X)
+    whole = clone(classifier).partial_fit(X[:120], y[:120], classes=classes).predict_proba(X)
+    np.testing.assert_array_equal(whole, fitted)
+    for ends in ([1, 50, 120], range(1, 121)):
+        parts = clone(classifier)
+        for start, stop in pairwise([0, *ends]):
+            parts.partial_fit(X[start:stop], y[start:stop], classes=classes)
+        np.testing.assert_array_equal(parts.predict_proba(X), whole)
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+def test_fit_shuffles_by_the_seed(classifier: Online) -> None:
+    X, y = two_classes()
+    shuffled, again = (clone(classifier).fit(X[:120], y[:120]).predict_proba(X) for _ in range(2))
+    np.testing.assert_array_equal(again, shuffled)
+    in_order = clone(classifier).set_params(shuffle=False).fit(X[:120], y[:120])
+    assert not np.array_equal(in_order.predict_proba(X), shuffled)
 
 
 def test_the_classifier_is_the_ensemble_and_the_booster() -> None:
     X, y = many_classes()
     labels = y // 10
-    model = BayesianEnsembleClassifier("perceptron", 10, weighter="gamma_rate", scale=False, random_state=7)
+    model = BayesianEnsembleClassifier(
+        "perceptron", 10, weighter="gamma_rate", scale=False, shuffle=False, random_state=7
+    )
     model.fit(X[:500], y[:500])
     plain = Ensemble(PerceptronBank(10), GammaRate()).start(64, 10, rng=7)
     plain.decide_then_learn(X[:500], labels[:500])
     np.testing.assert_array_equal(model.predict(X), 10 * decided(plain.decide(X)))
-    boosted = OSBoostClassifier("naive_bayes", 3, gamma=0.2, variant="convex", random_state=7).fit(X[:500], y[:500])
+    boosted = OSBoostClassifier("naive_bayes", 3, gamma=0.2, variant="convex", shuffle=False, random_state=7)
+    boosted.fit(X[:500], y[:500])
     booster = OSBoost("naive_bayes", 3, gamma=0.2, variant="convex").start(64, 10, rng=7)
     booster.decide_then_learn(X[:500], labels[:500])
     np.testing.assert_array_equal(boosted.predict(X), 10 * decided(booster.decide(X)))
-    pooled = OGBoostClassifier("perceptron", 3, pool=4, scale=False, random_state=7).fit(X[:500], y[:500])
+    pooled = OGBoostClassifier("perceptron", 3, pool=4, scale=False, shuffle=False, random_state=7)
+    pooled.fit(X[:500], y[:500])
     pools = OGBoost("perceptron", 3, pool=4).start(64, 10, rng=7)
     pools.decide_then_learn(X[:500], labels[:500])
     np.testing.assert_array_equal(pooled.predict(X), 10 * decided(pools.decide(X)))

@@ -200,11 +200,15 @@ def test_prequential_takes_tables_in_chunks_and_with_late_labels() -> None:
         late, [(part(X, a, b), y[a:b]) for a, b in pairwise([0, 150, N])], classes=np.unique(y), delay=20
     )
     by_hand.partial_fit(part(X, 0, 1), y[:1], classes=np.unique(y), sample_weight=[0.0])
-    expected = []
+    expected, kept = [], []
+    codes = (y == "male").astype(np.intp)
     for t in range(N):
+        row = by_hand.checked_rows(read_table("test", part(X, t, t + 1)))
+        kept.append((row, by_hand.forecast(row)[0]))
         expected.append(by_hand.predict(part(X, t, t + 1))[0])
         if t >= 20:
-            by_hand.partial_fit(part(X, t - 20, t - 19), y[t - 20 : t - 19])
+            row, forecast = kept[t - 20]
+            by_hand.advance(by_hand.checked_rows(row), codes[t - 20 : t - 19], np.ones(1), forecast)
     np.testing.assert_array_equal(answers.predictions, expected)
     assert dumps(late) == dumps(by_hand)
 

@@ -78,6 +78,7 @@ WEIGHTERS = [
     JointGaussian(precision=(3.0, 30.0), persistence=[1, 0.99], discount=0.9),
     JointLogistic(),
     JointLogistic(precision=(3.0, 30.0), persistence=[1, 0.99], discount=0.9, scale=2),
+    JointLogistic(precision=(3.0, 30.0), persistence=[1, 0.99], discount=0.9, burst=5),
     Voting(),
     SGD(),
     AveragedSGD(step=2.0),

@@ -71,6 +71,7 @@ POSTERIORS: list[Posterior[Any]] = [
     JointGaussian((10.0, 100.0, 100.0), persistence=(1.0, 0.99, 0.8), discount=0.9),
     JointLogistic(),
     JointLogistic((10.0, 100.0, 100.0), persistence=(1.0, 0.99, 0.8), discount=0.9),
+    JointLogistic((10.0, 100.0), persistence=(1.0, 0.99), discount=0.9, burst=8),
     LaplacePosterior(margin_loss, margin_prior, margin_slope, margin_curvature),
 ]
 WEIGHTERS: list[Weighter[Any]] = [

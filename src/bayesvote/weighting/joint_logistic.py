@@ -69,8 +69,8 @@ class JointLogistic(MarginPosterior[LogisticState]):
         Sum of the weights before any row: how large the log-odds of members that agree are taken to be.
     burst : int
         Longest run of wrong labels that must not look like a change. The posteriors are compared by the probabilities
-        that their weights of ``burst`` rows earlier give to a label (n/8 rows earlier in the first rows): a posterior
-        that follows a shorter run of wrong labels gains nothing from it. A real change is followed as much later.
+        that their weights of ``burst`` rows earlier gave to a label; after n rows, of n/8 rows earlier at most. So a
+        posterior gains nothing from following a shorter run. It also follows a real change that much later.
 
     Examples
     --------

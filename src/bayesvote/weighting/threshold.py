@@ -7,8 +7,8 @@ import numpy as np
 from bayesvote._checks import Array, Labels
 from bayesvote._parts import MOST_TOTAL, all_finite, require
 
-# How many times as probable as the commonest label another one must be to be answered. The last is hardly ever reached,
-# so the commonest label is answered.
+# Another label must be that many times as probable as the commonest one to be answered. Almost none is 1,000 times as
+# probable, so the last factor stands for the constant answer.
 _FACTORS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 1000.0)
 _LOGS = np.log(_FACTORS)
 _FADE = 1 - 1 / 50_000  # of the counts, with each row
@@ -18,11 +18,11 @@ WIDTH = 3  # of a decision: the commonest label, the best other one, and how muc
 
 
 class Threshold(NamedTuple):
-    """How much more probable than the commonest label another one must be to be answered.
+    """Factor by which another label must be more probable than the commonest one to be answered.
 
-    It is learned from rows whose labels come late, each of them by the decision that was made when the row was
-    predicted: the factor is 1, unless with another one there would have been fewer mistakes, by more than one standard
-    deviation. So where nothing is to be known so long after the last label, the answer is the commonest label.
+    It is learned from rows whose labels come late, by the decisions that were made when they were predicted. The factor
+    is 1, unless another one would have made fewer mistakes, by more than one standard deviation. So the answer is the
+    commonest label where members know nothing that long after the last label.
     """
 
     counts: Array  # (K,): weights of the labels
