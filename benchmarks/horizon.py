@@ -64,9 +64,10 @@ def run_folds(data: str, model: str, k: int, shuffled: bool) -> Found:
     if shuffled:
         order = np.random.default_rng(0).permutation(len(y))
         X, y = X[order] if isinstance(X, np.ndarray) else X.iloc[order].reset_index(drop=True), y[order]
-    if model == LOGISTIC:
+    others = {LOGISTIC: models.logistic, BOOSTING: models.boosting}
+    if model in others:
         X = models.without_dates(X)
-    estimator = models.logistic(X) if model == LOGISTIC else models.ours(model)
+    estimator = others[model](X) if model in others else models.ours(model)
     selection = import_module("sklearn.model_selection")
     errors = 1 - selection.cross_val_score(estimator, X, y, cv=selection.StratifiedKFold(k), error_score="raise")
     facts = {"error": float(errors.mean()), "worst": float(errors.max()), "folds": errors.round(5).tolist()}
@@ -76,7 +77,8 @@ def run_folds(data: str, model: str, k: int, shuffled: bool) -> Found:
 def folds(ours: Sequence[str]) -> Iterator[Job]:
     for data in (*streams_real.PAPER, *streams_real.RAW):
         for k in FOLDS:
-            for model in (LOGISTIC, *ours):
+            peers = (LOGISTIC, BOOSTING) if data in streams_real.RAW else (LOGISTIC,)
+            for model in (*peers, *ours):
                 yield Job("folds", data, model, f"{k} folds", partial(run_folds, data, model, k, False))
             for model in ours:
                 yield Job("folds", data, model, f"{k} folds, shuffled", partial(run_folds, data, model, k, True))

@@ -96,7 +96,7 @@ class Ensemble(Model[Any]):
         self._check_loss()
         state = self.weighter.init(self.bank.n_members)
         self.bank.start(n_features, n_classes, rng)
-        self._gap = self._threshold = None
+        self._gap = self._threshold = self._judged = None
         return state
 
     @property
@@ -115,14 +115,17 @@ class Ensemble(Model[Any]):
 
         def take_up() -> None:
             bank_returns()
-            self._state, self._threshold, self._gap = state, threshold, gap
+            self._state, self._threshold, self._gap, self._judged = state, threshold, gap, None
 
         return take_up
 
     def _losses(self, rows: Rows) -> Array:
         """Ensemble loss (n, K) of every label."""
         rule = self.weighter.rule(started("Ensemble.losses", self.state))
-        found = np.concatenate([rule(G) for G in self._label_losses(rows)])
+        return self._answered(np.concatenate([rule(G) for G in self._label_losses(rows)]))
+
+    def _answered(self, found: Array) -> Array:
+        """Return the losses by which rows are answered."""
         if self._threshold is not None:
             self._threshold.answer(found)
         return found
@@ -142,6 +145,7 @@ class Ensemble(Model[Any]):
         """Ensemble losses (n, K), row t before row t is learned."""
         if chunk.horizon and self.bank.learns:
             return self._learn_in_periods(chunk)
+        self._judged = None
         if np.any(chunk.w):
             self._finish_gap()
         if chunk.forecast is None:
@@ -152,7 +156,7 @@ class Ensemble(Model[Any]):
         """Learn rows whose labels come late, and predict those of weight 0, whose lines of the forecast are written."""
         rows, y, w = chunk.rows, chunk.y, chunk.w
         asked = w == 0
-        if np.all(asked):  # rows that leave no trace
+        if np.all(asked) and self.weighter.compares_horizons:  # or it would make copies of the posteriors
             found, out = self._predicted(rows)
             for array, values in zip(forecast, found, strict=True):
                 array[:] = values
@@ -234,6 +238,11 @@ class Ensemble(Model[Any]):
         """Rows of the last chunk with losses like those of predictions at the horizon of use; None for all."""
         return self._judged
 
+    def check_forecast(self, forecast: Forecast) -> None:
+        """Refuse numbers of a forecast that no prediction leads to."""
+        super().check_forecast(forecast)
+        self.weighter.check_log_likelihoods(self.state, forecast.log_likelihoods)
+
     def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Return the shapes of a row's scores, log-likelihoods and decision."""
         m, k = self.bank.n_members, self.n_classes
@@ -262,7 +271,7 @@ class Ensemble(Model[Any]):
         libraries stay in this thread, where Ctrl-C reaches them.
         """
         source = iter(chunks)
-        chunk = next(source, None)
+        chunk, self._judged = next(source, None), None
         while chunk is not None and (chunk.horizon or chunk.forecast is not None or self._gap is not None):
             yield self.learn_chunk(chunk)
             chunk = next(source, None)
@@ -293,7 +302,7 @@ class Ensemble(Model[Any]):
         agreement, rule = posterior.agreement(self.state, size, rng), posterior.rule(self.state)
         out = []
         for G in self._label_losses(self.checked(X)):
-            found = agreement(G, decided(rule(G)))
+            found = agreement(G, decided(self._answered(rule(G))))
             # Where nobody votes, or all who do prefer no label, each is as likely.
             found[((G[:, :1] == G) | np.isnan(G)).all(axis=(1, 2))] = 1 / G.shape[1]
             out.append(found)
@@ -322,7 +331,7 @@ class Ensemble(Model[Any]):
 
     def _leads(self, G: Array) -> tuple[Labels, Labels, Array]:
         """The decision, the next best label, and what each member adds (n, m) to the lead of the one over the other."""
-        by_label, row = self.weighter.rule(self.state)(G), np.arange(len(G))
+        by_label, row = self._answered(self.weighter.rule(self.state)(G)), np.arange(len(G))
         decision = decided(by_label)
         by_label[row, decision] = np.inf
         runner_up, terms = decided(by_label), self.weighter.terms(self.weights(), G)
@@ -365,7 +374,7 @@ class Ensemble(Model[Any]):
         """Members, weighter, loss, and the rows learned where the posterior counts them."""
         loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
         learned = self.weighter.learned_weight(self.state) if isinstance(self.weighter, Posterior) else None
-        waiting = None if self._gap is None else self._gap.waiting
+        waiting = self._gap.waiting if self._gap is not None and self.weighter.compares_horizons else None
         rows = None if learned is None else round(learned + (0.0 if waiting is None else waiting.w.sum()))
         return {"members": self.bank.n_members, "weighter": str(self.weighter), "loss": loss, "rows_learned": rows}
 

@@ -367,6 +367,41 @@ def test_going_on_after_an_interruption(delay: int, cut: int) -> None:
         steps({"a": models["a"]}, X, y, tallies={"b": tallies["b"]})
 
 
+@pytest.mark.parametrize("chunk_size", [1, 40, 1000])
+def test_going_on_without_forecasts(chunk_size: int) -> None:
+    """Rows that wait without a forecast are learned as if they had been predicted when their labels come."""
+    X, y = rows()
+    model = MODELS["naive Bayes"](2)
+    *_, before = steps({"a": model}, X[:50], y[:50], delay=20)
+    twin = deepcopy(model)
+    *_, after = steps({"a": model}, X[30:], y[30:], chunk_size=chunk_size, delay=20, tallies=before.tallies)
+    late = Late(twin, X, y)
+    for t in range(50, 120):
+        late.predict(t)
+        if t - 20 < 50:
+            late.kept[t - 20] = late.losses(X[t - 20 : t - 19])
+        late.learn(t - 20)
+    np.testing.assert_allclose(model.decide(X), late.decide(X), rtol=1e-12)
+    assert after.tallies["a"].rows == 120
+
+
+def test_forecasts_that_do_not_fit_are_refused() -> None:
+    X, y = rows()
+    model = BayesianEnsembleClassifier(n_members=10, random_state=0)
+    *_, before = steps({"a": model}, X[:50], y[:50], classes=[0, 1], delay=20)
+    forecast = before.forecasts["a"]
+    assert forecast is not None
+    wrong = [
+        forecast.part(0, 10),
+        forecast._replace(losses=np.full_like(forecast.losses, np.nan)),
+        forecast._replace(scores=forecast.scores[:, :1]),
+        forecast._replace(log_likelihoods=np.abs(forecast.log_likelihoods) + 1),
+    ]
+    for bad in wrong:
+        with pytest.raises(ValueError, match="forecasts must be those of the last step"):
+            steps({"a": model}, X[30:], y[30:], delay=20, tallies=before.tallies, forecasts={"a": bad})
+
+
 def test_a_step() -> None:
     X, y = rows()
     models = {"a": MODELS["perceptrons"](2), "b": MODELS["OSBoost"](2)}

@@ -169,10 +169,38 @@ def test_periods() -> None:
     assert Period.after(rows, 100) == (500, 100)
 
 
-@pytest.mark.parametrize("horizon", [-1, 0.5, "soon", True])
+@pytest.mark.parametrize("horizon", [-1, 0.5, "soon", True, None, 2**62])
 def test_a_bad_horizon(horizon: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="horizon must be"):
-        default(horizon=horizon).partial_fit(*alike(30), classes=[0, 1])
+    X, y = alike(30)
+    with pytest.raises(ValueError, match="horizon must be 'auto' or an integer from 0 to"):
+        default(horizon=horizon).partial_fit(X, y, classes=[0, 1])
+    model = default().partial_fit(X, y, classes=[0, 1])
+    before = dumps(model)
+    with pytest.raises(ValueError, match="horizon must be 'auto' or an integer from 0 to"):
+        model.set_params(horizon=horizon).partial_fit(X, y)
+    assert dumps(model.set_params(horizon="auto")) == before
+
+
+def test_calibration_after_rows_without_weight() -> None:
+    X, y = alike(4000)
+    model = default(calibrated=True).partial_fit(X[:10], y[:10], classes=[0, 1], sample_weight=np.zeros(10))
+    plain = default(calibrated=True)
+    for each in (model, plain):
+        each.predict_proba_then_learn(X, y, classes=[0, 1])
+    for one, other in zip(model.calibration_, plain.calibration_, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_explanations_and_certainty_are_about_the_answer() -> None:
+    X, y = alike(6000)
+    model = default()
+    prequential(model, X, y, classes=[0, 1], delay=500)
+    answers = model.predict(X)
+    assert np.any(answers != decided(model.model_.forecast(as_rows("test", X))[0].losses))  # the threshold counts
+    changed = np.flatnonzero(answers != decided(model.model_.forecast(as_rows("test", X))[0].losses))[:5]
+    table = model.explain(X[changed], top=1)
+    assert set(table["label"]) == set(answers[changed])
+    assert model.decision_certainty(X[changed]).max() < 0.6
 
 
 def test_shuffling_is_settled_by_the_seed() -> None:
@@ -208,6 +236,7 @@ def test_forged_rows_that_wait_are_refused() -> None:
         {"waiting_losses": np.full_like(arrays["waiting_losses"], np.nan)},
         {"waiting_decisions": np.full_like(arrays["waiting_decisions"], 7.0)},
         {"waiting_log_likelihoods": arrays["waiting_log_likelihoods"][:, 1:].copy()},
+        {"waiting_log_likelihoods": np.full_like(arrays["waiting_log_likelihoods"], 1e308)},
         {"threshold_mistakes": np.full_like(arrays["threshold_mistakes"], -1.0)},
         {"horizon": np.array([-1])},
         {"past": arrays["past"] + 1e6},

@@ -111,6 +111,11 @@ class Predictions:
         self._count(-1, forecast)
         return forecast
 
+    def put_back(self, key: int, forecast: Forecast) -> None:
+        """Keep the forecast of a row that could not be learned."""
+        self._forecasts.setdefault(key, deque()).appendleft(forecast)
+        self._count(1, forecast)
+
     def _count(self, rows: int, forecast: Forecast) -> None:
         self._rows += rows
         self._numbers += rows * sum(array.size for array in forecast)

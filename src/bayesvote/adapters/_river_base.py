@@ -380,7 +380,12 @@ class Online(base.MiniBatchClassifier, Part):
         X, codes = self._matrix(shell.n_features_in_, names, values), np.array([self._labels[label] for label in y])
         rows, checked, weight = shell.model_.checked_labelled(X, codes, None if w == 1 else w)
         forecast = None if key is None else self._late_forecast(shell.model_, key)
-        shell.advance(rows, checked, weight, forecast=forecast)
+        try:
+            shell.advance(rows, checked, weight, forecast=forecast)
+        except BaseException as error:
+            if forecast is not None and key is not None and not getattr(error, "rows_learned", 0):
+                self._predictions.put_back(key, forecast)
+            raise
         if self.classes is None:
             self._recent.extend((X[t].copy(), int(codes[t]), w) for t in range(len(y))[-_REPLAY:])
 

@@ -110,7 +110,7 @@ class Checkpoint(NamedTuple):
         if self.waiting is not None:
             unpacked(self.waiting)
         if self.forecasts is not None:
-            unpacked_forecasts(self.forecasts, self.model.model_.empty_forecast(0))
+            self.model.model_.check_forecast(unpacked_forecasts(self.forecasts, self.model.model_.empty_forecast(0)))
 
 
 class Fingerprint:

@@ -14,7 +14,7 @@ from bayesvote import _checks, members, weighting
 from bayesvote._checks import Array
 from bayesvote._input import Rows
 from bayesvote._named import make
-from bayesvote._parts import looking
+from bayesvote._parts import MOST_ROWS, looking
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators._class_weight import BALANCED, weighted
 from bayesvote.estimators._explain import (
@@ -411,8 +411,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     @property
     def horizon_(self) -> int:
         """Rows between the last label and the predicted row for which ``partial_fit`` learns the weights."""
-        if not isinstance(self.horizon, str):
-            return self.horizon
+        if self.horizon != "auto":
+            return self._given_horizon()
         return AUTO if self.model_.weighter.compares_horizons and self.model_.learns else 0
 
     @classmethod
@@ -422,10 +422,18 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         shell._take(model)
         return shell
 
+    def _given_horizon(self) -> int:
+        horizon: Any = self.horizon
+        whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool)
+        if not whole or not 0 <= horizon <= MOST_ROWS:
+            raise _checks.InputError(
+                self.who, "horizon", f"must be 'auto' or an integer from 0 to {MOST_ROWS}", repr(self.horizon)
+            )
+        return int(horizon)
+
     def _model(self, classes: NDArray[Any]) -> Ensemble:
         if self.horizon != "auto":
-            horizon: Any = self.horizon
-            _checks.integer(self.who, "horizon", horizon, least=0)
+            self._given_horizon()
         weighter = self._named_weighter()
         return Ensemble(self._bank(classes), weighter, weighter.usual_loss if self.loss == "auto" else self.loss)
 

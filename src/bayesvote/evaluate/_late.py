@@ -21,6 +21,7 @@ class Waiting:
     def __init__(self) -> None:
         self._blocks = deque[Forecast]()
         self.n = 0
+        self.missing = 0  # rows that wait without a forecast, before those that have one
 
     def add(self, forecast: Forecast) -> None:
         """Add the forecasts of further rows."""
@@ -61,7 +62,11 @@ class Waiting:
         for part in self._parts(batch.learn):
             here, forecast = rows.part(part.start, part.stop), model.empty_forecast(part.stop - part.start)
             late = np.flatnonzero(batch.learn[part])
-            blocks = self._take(len(late)) if len(late) <= self.n else [learner.forecast(here)[0]]
+            if self.missing and len(late):
+                self.missing -= 1
+                blocks = [learner.forecast(here)[0]]
+            else:
+                blocks = self._take(len(late))
             for array, values in zip(forecast, zip(*blocks, strict=True), strict=bool(blocks)):
                 array[late] = np.concatenate(values)
             found.append(_arrays(learner.advance(here, codes[part], batch.weights[part], forecast=forecast)))
@@ -73,7 +78,10 @@ class Waiting:
         first = 0
         while first < len(learned):
             late = np.flatnonzero(learned[first:])
-            last = len(learned) if len(late) <= self.n else first + max(1, int(late[self.n]))
+            if self.missing and len(late):  # one by one
+                last = first + max(1, int(late[0]))
+            else:
+                last = len(learned) if len(late) <= self.n else first + int(late[self.n])
             yield slice(first, last)
             first = last
 

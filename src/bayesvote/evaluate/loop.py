@@ -276,14 +276,33 @@ def steps(
     if running is not None and (running.keys() != learners.keys() or len({t.rows for t in running.values()}) > 1):
         rows = {name: tally.rows for name, tally in running.items()}
         raise InputError(WHO, "tallies", f"must be those of {list(learners)} after the same row", str(rows))
-    for name, forecast in (forecasts or {}).items():
-        waiting = learners[name].waiting
-        if forecast is not None and waiting is not None:
-            waiting.add(forecast)
     before = next(iter(running.values())).rows if running else 0
+    for name, each in learners.items():
+        _resume(models[name], each, (forecasts or {}).get(name), min(delay, before))
     delayed = _DelayedLabels(delay, min(delay, before))
     chunks: Any = X if y is None else [(X, y)]
     return _steps(learners, chunks, chunk_size, delayed, running, window)
+
+
+def _resume(model: Any, learner: Learner, forecast: Forecast | None, n_waiting: int) -> None:
+    """Hand over the forecasts of the rows that wait since before an interruption."""
+    waiting = learner.waiting
+    if waiting is None:
+        return
+    waiting.missing = n_waiting
+    if forecast is None:
+        return
+    bare = model if isinstance(model, Model) else model.model_
+    try:
+        if len(forecast.losses) != n_waiting:
+            raise ValueError(
+                f"there must be {n_waiting} lines, one for each row that waits, got {len(forecast.losses)}"
+            )
+        waiting.add(bare.unpacked(forecast.packed()))
+    except ValueError as error:
+        must = f"must be those of the last step before the interruption, but {error}"
+        raise InputError(WHO, "forecasts", must) from error
+    waiting.missing = 0
 
 
 def _steps(

@@ -169,6 +169,9 @@ class Weighter(Versioned[S], Part):
         """Return how many numbers per row posteriors are compared by once the label is known; 0 if there are none."""
         return 0
 
+    def check_log_likelihoods(self, state: S, log_likelihoods: Array) -> None:
+        """Refuse numbers that ``forecast`` does not return."""
+
     def forecast(self, state: S, G: Array) -> tuple[Array, Array]:
         """Return ensemble losses (n, K), and what posteriors are compared by once the labels are known (n, f)."""
         return self.rule(state)(G), np.empty((len(G), 0))

@@ -134,7 +134,8 @@ class JointLogistic(MarginPosterior[LogisticState]):
         require(within(state.horizon, 0, int(state.rows[0])), "horizon must be from 0 to rows")
         # A row moves the mean by at most S x, whose length is at most that of x over the precision.
         most = np.sqrt(m) * state.samples / precisions
-        for means, reach in ((state.means, most), (state.past, most / persistence**self.burst)):
+        earlier = most / np.maximum(persistence**self.burst, 1e-300)
+        for means, reach in ((state.means, most), (state.past, earlier)):
             off = np.linalg.norm(means - self.scale / m, axis=-1)
             require(bool(np.all(off <= 1.001 * reach + 1e-9)), "means must be within reach of the samples")
         if self.burst:
@@ -213,6 +214,12 @@ class JointLogistic(MarginPosterior[LogisticState]):
     def advance(self, state: LogisticState, G: Array, y: Labels, w: Array) -> tuple[Array, LogisticState]:
         """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
         return self._run(state, G, y, w), state
+
+    def check_log_likelihoods(self, state: LogisticState, log_likelihoods: Array) -> None:
+        """Refuse probabilities above 1, and numbers of rows that were not learned."""
+        require(within(log_likelihoods[:, :-1], -1e4, 1e-9), "log-likelihoods must be at most 0")
+        rows = log_likelihoods[:, -1]
+        require(within(rows, 0, int(state.rows[0])) and not np.any(rows % 1), "forecasts must be of rows learned")
 
     def forecast(self, state: LogisticState, G: Array) -> tuple[Array, Array]:
         """Return minus the log-probabilities of the labels, averaged over the posteriors, and those of each."""
