@@ -128,7 +128,8 @@ def test_the_threshold_is_the_best_in_hindsight(seed: int, n_classes: int) -> No
     y = (rng.random(n) < 0.25).astype(np.intp) * rng.integers(1, n_classes, n)
     losses = -np.log(rng.dirichlet(np.ones(n_classes), n))
     threshold = Threshold.start(n_classes)
-    mistakes, counts = np.zeros(len(factors)), np.zeros(n_classes)
+    mistakes, counts = np.zeros((2, len(factors))), np.zeros(n_classes)
+    fades = np.array([[1 - 1 / 50_000], [1 - 1 / 2_500]])
     for t in range(n):
         answered = losses[t : t + 1].copy()
         decision = threshold.answer(answered)
@@ -136,12 +137,13 @@ def test_the_threshold_is_the_best_in_hindsight(seed: int, n_classes: int) -> No
         rivals = losses[t].copy()
         rivals[common] = np.inf
         other = int(rivals.argmin())
-        best = int(mistakes.argmin())
-        factor = factors[best] if mistakes[0] - mistakes[best] > np.sqrt(mistakes[0]) else 1.0
+        long = np.where(mistakes[1] <= mistakes[1, 0], mistakes[0], np.inf)
+        best = int(long.argmin())
+        factor = factors[best] if long[0] - long[best] > np.sqrt(long[0]) else 1.0
         lead = losses[t, common] - losses[t, other]
         assert answered[0].argmin() == (other if lead >= np.log(factor) and lead > 0 else common)
         wrong = np.where((lead >= np.log(factors)) & (lead > 0), other, common) != y[t]
-        mistakes, counts = (1 - 1 / 50_000) * mistakes + wrong, (1 - 1 / 50_000) * counts
+        mistakes, counts = fades * mistakes + wrong, fades[0, 0] * counts
         counts[y[t]] += 1
         threshold.learn(answered, y[t : t + 1], np.ones(1), decision)
         np.testing.assert_allclose(threshold.mistakes, mistakes, rtol=1e-12)

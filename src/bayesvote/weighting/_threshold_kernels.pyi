@@ -8,5 +8,5 @@ def threshold_rows(
     logs: Array,
     counts: Array,
     mistakes: Array,
-    fade: float,
+    fades: Array,
 ) -> None: ...

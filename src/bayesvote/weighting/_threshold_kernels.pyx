@@ -9,11 +9,14 @@ cnp.import_array()
 
 
 cdef inline Py_ssize_t chosen(const double *mistakes, Py_ssize_t n) noexcept nogil:
-    """Place of the threshold with the fewest mistakes; the first one, unless another is better by more than chance."""
+    """Place of the threshold with the fewest mistakes; the first one, unless another is better by more than chance.
+
+    The n counts of the long run are followed by those of the last rows, in which a threshold must not be worse.
+    """
     cdef Py_ssize_t best = 0
     cdef Py_ssize_t b
     for b in range(1, n):
-        if mistakes[b] < mistakes[best]:
+        if mistakes[b] < mistakes[best] and mistakes[n + b] <= mistakes[n]:
             best = b
     return best if mistakes[0] - mistakes[best] > sqrt(mistakes[0]) else 0
 
@@ -39,22 +42,31 @@ cdef inline void decide(
 
 
 cdef inline void learn(
-    const double *decision, const double *logs, Py_ssize_t n, Py_ssize_t y, double w, double fade, double *mistakes
+    const double *decision,
+    const double *logs,
+    Py_ssize_t n,
+    Py_ssize_t y,
+    double w,
+    const double *fades,
+    double *mistakes,
 ) noexcept nogil:
     """Count the mistakes of every threshold on a row whose label is known now."""
     cdef Py_ssize_t common = <Py_ssize_t> decision[0]
     cdef Py_ssize_t other = <Py_ssize_t> decision[1]
     cdef double lead = decision[2]
     cdef bint answers_other
+    cdef double wrong
     cdef Py_ssize_t b
     for b in range(n):
         answers_other = lead >= logs[b] and (lead > 0.0 or other > common)
-        mistakes[b] = fade * mistakes[b] + (w if (other if answers_other else common) != y else 0.0)
+        wrong = w if (other if answers_other else common) != y else 0.0
+        mistakes[b] = fades[0] * mistakes[b] + wrong
+        mistakes[n + b] = fades[1] * mistakes[n + b] + wrong
 
 
-def threshold_rows(losses, y, w, decisions, logs, counts, mistakes, double fade):
+def threshold_rows(losses, y, w, decisions, logs, counts, mistakes, fades):
     """Answer rows of weight 0, whose decisions are noted, and learn those of the others; without labels answer all."""
-    y, w, logs = contiguous(y), contiguous(w), contiguous(logs)
+    y, w, logs, fades = contiguous(y), contiguous(w), contiguous(logs), contiguous(fades)
     cdef Py_ssize_t n = dim(losses, 0)
     cdef Py_ssize_t n_labels = dim(losses, 1)
     cdef Py_ssize_t n_logs = dim(logs, 0)
@@ -63,6 +75,7 @@ def threshold_rows(losses, y, w, decisions, logs, counts, mistakes, double fade)
     cdef const double *w_ = doubles(w)
     cdef double *decisions_ = own_doubles(decisions)
     cdef const double *logs_ = doubles(logs)
+    cdef const double *fades_ = doubles(fades)
     cdef double *counts_ = <double *> doubles(counts)
     cdef double *mistakes_ = <double *> doubles(mistakes)
     cdef Py_ssize_t t, k
@@ -74,7 +87,7 @@ def threshold_rows(losses, y, w, decisions, logs, counts, mistakes, double fade)
             if y_ == NULL or w_[t] == 0.0:
                 decide(losses_ + t * n_labels, n_labels, counts_, logs_[chosen(mistakes_, n_logs)], decisions_ + 3 * t)
                 continue
-            learn(decisions_ + 3 * t, logs_, n_logs, y_[t], w_[t], fade, mistakes_)
+            learn(decisions_ + 3 * t, logs_, n_logs, y_[t], w_[t], fades_, mistakes_)
             for k in range(n_labels):
-                counts_[k] *= fade
+                counts_[k] *= fades_[0]
             counts_[y_[t]] += w_[t]
