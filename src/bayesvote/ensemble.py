@@ -241,7 +241,7 @@ class Ensemble(Model[Any]):
     def check_forecast(self, forecast: Forecast) -> None:
         """Refuse numbers of a forecast that no prediction leads to."""
         super().check_forecast(forecast)
-        self.weighter.check_log_likelihoods(self.state, forecast.log_likelihoods)
+        self.weighter.check_log_likelihoods(forecast.log_likelihoods)
 
     def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Return the shapes of a row's scores, log-likelihoods and decision."""

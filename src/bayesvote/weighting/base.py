@@ -169,7 +169,7 @@ class Weighter(Versioned[S], Part):
         """Return how many numbers per row posteriors are compared by once the label is known; 0 if there are none."""
         return 0
 
-    def check_log_likelihoods(self, state: S, log_likelihoods: Array) -> None:
+    def check_log_likelihoods(self, log_likelihoods: Array) -> None:
         """Refuse numbers that ``forecast`` does not return."""
 
     def forecast(self, state: S, G: Array) -> tuple[Array, Array]:

@@ -215,11 +215,11 @@ class JointLogistic(MarginPosterior[LogisticState]):
         """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
         return self._run(state, G, y, w), state
 
-    def check_log_likelihoods(self, state: LogisticState, log_likelihoods: Array) -> None:
-        """Refuse probabilities above 1, and numbers of rows that were not learned."""
+    def check_log_likelihoods(self, log_likelihoods: Array) -> None:
+        """Refuse probabilities above 1, and numbers of rows that are none."""
         require(within(log_likelihoods[:, :-1], -1e4, 1e-9), "log-likelihoods must be at most 0")
-        rows = log_likelihoods[:, -1]
-        require(within(rows, 0, int(state.rows[0])) and not np.any(rows % 1), "forecasts must be of rows learned")
+        rows = log_likelihoods[:, -1]  # by a later state, perhaps, than the one that a service finds in a snapshot
+        require(within(rows, 0, MOST_ROWS) and not np.any(rows % 1), "forecasts must count rows")
 
     def forecast(self, state: LogisticState, G: Array) -> tuple[Array, Array]:
         """Return minus the log-probabilities of the labels, averaged over the posteriors, and those of each."""
