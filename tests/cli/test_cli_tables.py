@@ -105,7 +105,7 @@ def test_a_bad_date_is_a_bad_line(cli: Cli, tmp_path: Path, form: str) -> None:
 
 
 def test_errors_speak_of_options_and_not_of_parameters(cli: Cli, table: Path, tmp_path: Path) -> None:
-    every = "--category, --number, --boolean, --date and --drop must name columns of"
+    every = "--date, --day-first, --month-first and --drop must name columns of"
     for arguments, words in (
         (
             ("--date", "island"),

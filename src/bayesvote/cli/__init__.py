@@ -117,4 +117,10 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
     from bayesvote.cli.show import note
 
     # Kinds of columns are options here: {'zip': 'category'} is --category 'zip'.
-    note(re.sub(r"(?:columns=)?\{'([^']*)': '(\w+)'\}", r"--\2 '\1'", str(message)))
+    note(
+        re.sub(r"(?:columns=)?\{'([^']*)': '(\w+)'\}", _option, str(message)).replace("'month_first'", "--month-first")
+    )
+
+
+def _option(stated: re.Match[str]) -> str:
+    return f"--{stated[2].replace('_', '-')} '{stated[1]}'"

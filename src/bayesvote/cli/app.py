@@ -148,6 +148,14 @@ _Boolean = Annotated[
 _Date = Annotated[
     list[str] | None, typer.Option(metavar="NAMES", help="Columns of dates or times.", rich_help_panel="Columns")
 ]
+_DayFirst = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAMES", help="Columns of dates such as 31/12/2020.", rich_help_panel="Columns"),
+]
+_MonthFirst = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAMES", help="Columns of dates such as 12/31/2020.", rich_help_panel="Columns"),
+]
 _Drop = Annotated[
     list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out.", rich_help_panel="Columns")
 ]
@@ -261,6 +269,8 @@ def run(
     number: _Number = None,
     boolean: _Boolean = None,
     date: _Date = None,
+    day_first: _DayFirst = None,
+    month_first: _MonthFirst = None,
     drop: _Drop = None,
     features: _Features = None,
     chunk_size: Annotated[
@@ -328,7 +338,17 @@ def run(
         chunk_size=chunk_size,
         header=header,
         decimal=_mark(decimal),
-        columns=_kinds({"category": category, "number": number, "boolean": boolean, "date": date, "drop": drop}),
+        columns=_kinds(
+            {
+                "category": category,
+                "number": number,
+                "boolean": boolean,
+                "date": date,
+                "day_first": day_first,
+                "month_first": month_first,
+                "drop": drop,
+            }
+        ),
         features=_split(features) or None,
     )
     outputs = {"--model-out": model_out, "--predictions": predictions, "--report": report, "--checkpoint": checkpoint}

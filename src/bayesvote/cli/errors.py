@@ -38,7 +38,8 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-_KINDS = "--category, --number, --boolean, --date and --drop"  # what Python takes as columns={name: kind}
+# In Python they are columns={name: kind}.
+_KINDS = "--category, --number, --boolean, --date, --day-first, --month-first and --drop"
 
 
 def sentence(error: BaseException, options: Collection[str] = ()) -> str:
@@ -99,5 +100,5 @@ def _written(argument: Argument) -> str:
     if argument.name == "header=False":
         return "--no-header"
     if isinstance(argument.value, dict):  # kinds of columns
-        return " ".join(f"--{kind} {name!r}" for name, kind in argument.value.items())
+        return " ".join(f"{option(kind)} {name!r}" for name, kind in argument.value.items())
     return option(argument.name) + ("" if argument.value is None else f" {argument.value}")

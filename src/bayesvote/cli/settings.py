@@ -186,7 +186,7 @@ def _kinds(columns: dict[str, str] | None) -> str:
     >>> _kinds({"zip": "category"}), _kinds(None)
     ("--category 'zip'", 'not stated')
     """
-    return " ".join(f"--{kind} {name!r}" for name, kind in (columns or {}).items()) or "not stated"
+    return " ".join(f"--{kind.replace('_', '-')} {name!r}" for name, kind in (columns or {}).items()) or "not stated"
 
 
 def place_or_name(column: str | None) -> str | int | None:

@@ -58,7 +58,8 @@ def _suspicion(cells: Cells, kind: Kind, y: Labels, some: NDArray[np.intp]) -> s
         if different >= _DIFFERENT * n:
             return (
                 f"looks like an identifier: {different:,} of {n:,} values are different. Leave it out with "
-                f"columns={{NAME: 'drop'}}, or state its kind, for example columns={{NAME: '{kind.name.lower()}'}}."
+                f"columns={{NAME: 'drop'}}, or state its kind, for example columns={{NAME: '{kind.name.lower()}'}}. "
+                "Turn free text into numbers first, for example with scikit-learn's HashingVectorizer."
             )
     return ""
 
