@@ -117,9 +117,8 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
     from bayesvote.cli.show import note
 
     # Kinds of columns are options here: {'zip': 'category'} is --category 'zip'.
-    note(
-        re.sub(r"(?:columns=)?\{'([^']*)': '(\w+)'\}", _option, str(message)).replace("'month_first'", "--month-first")
-    )
+    text = re.sub(r"(?:columns=)?\{'([^']*)': '(\w+)'\}", _option, str(message))
+    note(text.replace("'month_first'", "--month-first").replace("'day_first'", "--day-first"))
 
 
 def _option(stated: re.Match[str]) -> str:
