@@ -133,7 +133,7 @@ def _forest_cut(setting: str, data: Data, whole: bool) -> tuple[str, Data]:
 
 
 def run_late(data: str, model: str, delay: int, whole: bool) -> Found:
-    """The rows before the first known label are left out: nobody can predict them."""
+    """The rows before the first known label are left out: no model can predict them."""
     X, y = streams_real.load(data)
     if model.startswith(OURS):
         wrong = prequential(models.ours(model), X, y, delay=delay).mistakes
