@@ -1,6 +1,6 @@
 """Wide sparse rows: CPU time per row and error for every named mixture, next to scikit-learn's SGDClassifier.
 
-``python benchmarks/sparse.py [--widths 65536 1000000] [--rows 3000] [--held 20] [--members adaptive fast]``
+``python benchmarks/sparse_rows.py [--widths 65536 1000000] [--rows 3000] [--held 20] [--members adaptive fast]``
 
 The rows of the first table are made up: their columns follow a Zipf distribution, as words do. Those of the second one
 are text messages (spam or not), hashed into 65,536 columns; ``sms-spam.tsv.xz`` must be in the folder that
