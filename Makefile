@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test mutations kills check format bench accuracy peers beside forests tables wheel test-wheel \
+.PHONY: help demo reproduce test mutations kills check figures results format bench accuracy peers beside forests tables wheel test-wheel \
 	serve-demo serve-kills serve-load serve-schema serve-soak shards shard-kills \
 	shard-memory long fuzz sanitize lock audit test-lowest test-newest clean
 
@@ -56,11 +56,18 @@ mutations: .venv/ready  ## wrong edits that the tests must catch, over an hour; 
 kills: .venv/ready  ## a run killed at 100 random moments and gone on with, bit for bit, some five minutes; ARGS="--kills 20"
 	$(BIN)/python tools/kills.py $(ARGS)
 
-check: .venv/ready  ## lint, format, types, import layers
+check: .venv/ready  ## lint, format, types, import layers, figures of the docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/import_layers.py
+	$(BIN)/python benchmarks/pages.py --check
+
+figures: .venv/ready  ## write the stored results of benchmarks into README.md and docs
+	$(BIN)/python benchmarks/pages.py
+
+results: .venv/ready  ## measure all stored results again, many hours; ARGS=quick for those under five minutes, ARGS=list
+	$(BIN)/python -m benchmarks --all $(ARGS)
 
 format: .venv/ready  ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .

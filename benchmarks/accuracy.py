@@ -8,13 +8,14 @@ call, and is timed once more with one row at a time, which is what the others ge
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
+import results
 from bayesvote import BayesianEnsembleClassifier, prequential
 from bayesvote.datasets import DATASETS, locate
 from bayesvote.experiments.default_classifier import TABLE6
@@ -104,6 +105,32 @@ def main(trials: int, names: list[str]) -> None:
         for forest in [name for name in FORESTS if name in names]:
             in_one, singly = (seconds[forest] / seconds[mine] for mine in (OURS, ROW_BY_ROW))
             print(f"bayesvote is {in_one:.0f} times as fast as {forest}, row by row {singly:.1f} times.")
+    speeds = {model: n / taken for model, taken in seconds.items() if taken}
+    found = {
+        model: {
+            "rank": float(ranks[:, k].mean()),
+            "rows/s": speeds[model],
+            "errors": dict(zip(sets, means[:, k].tolist(), strict=True)),
+        }
+        for k, model in enumerate(names)
+    }
+    results.write("accuracy", {"models": found, "row by row": speeds.get(ROW_BY_ROW)}, ["river", "scikit-learn"])
+
+
+def ranks_and_errors(result: results.Result) -> Iterator[str]:
+    """Yield the table of docs/paper.md, by mean rank, the least error of a set in bold."""
+    models = result.figures["models"]
+    sets = list(next(iter(models.values()))["errors"])
+    yield "| model | " + " | ".join(sets) + " | mean rank | rows/s |"
+    yield "|---|" + "---:|" * (len(sets) + 2)
+    for model, of in sorted(models.items(), key=lambda item: item[1]["rank"]):
+        cells = [
+            f"**{of['errors'][name]:.3f}**"
+            if of["errors"][name] == min(one["errors"][name] for one in models.values())
+            else f"{of['errors'][name]:.3f}"
+            for name in sets
+        ]
+        yield f"| {model} | " + " | ".join(cells) + f" | {of['rank']:.2f} | {of['rows/s']:,.0f} |"
 
 
 if __name__ == "__main__":

@@ -6,15 +6,16 @@ settings are those of configurations.py. It prints the table of docs/peers.md.
 """
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+import results
 from bayesvote import BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier
 from bayesvote.experiments.default_classifier import TABLE6
 from bayesvote.experiments.streams import stream
-from configurations import CONFIGURATIONS
+from configurations import CONFIGURATIONS, LIBRARIES
 from table6 import orders, stream_rows
 
 Mistakes = Callable[[int, Any, Any], int]
@@ -64,6 +65,22 @@ def main() -> None:
         shown = [f"**{error:.4f}**" if error == min(row) else f"{error:.4f}" for error in row]
         print(f"| {dataset} | " + " | ".join(shown) + " |", flush=True)
     print("| mean | " + " | ".join(f"{np.mean(errors):.4f}" for errors in found.values()) + " |")
+    by_set = {name: dict(zip(asked.sets, errors, strict=True)) for name, errors in found.items()}
+    results.write(
+        "beside", {"errors": by_set}, [LIBRARIES[name].package for name in ("CapyMOA", "river", "Vowpal Wabbit")]
+    )
+
+
+def errors_table(result: results.Result) -> Iterator[str]:
+    """Yield the table of docs/peers.md, the least of a row in bold."""
+    models = result.figures["errors"]
+    yield "| set | " + " | ".join(models) + " |"
+    yield "|---|" + "---:|" * len(models)
+    for name in models["default"]:
+        row = [of[name] for of in models.values()]
+        cells = [f"**{error:.4f}**" if error == min(row) else f"{error:.4f}" for error in row]
+        yield f"| {name} | " + " | ".join(cells) + " |"
+    yield "| mean | " + " | ".join(f"{np.mean(list(of.values())):.4f}" for of in models.values()) + " |"
 
 
 if __name__ == "__main__":

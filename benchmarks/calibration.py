@@ -1,19 +1,21 @@
-"""Whether probabilities should be calibrated by default: Brier score and log-loss with and without, in one pass each.
+"""Brier score, log-loss and calibration error with and without calibration, in one pass each.
 
 Run ``python benchmarks/calibration.py``; ``--sets heart wine`` names some sets, ``--rows`` and ``--orders`` bound the
 work. Every row is predicted, then learned; features are scaled to [-1, 1]. The paper's thirteen sets come first, then
-tables of scikit-learn and river, some of several classes. A classifier that calibrates also knows the probabilities
-that it would have given without, so both columns are of the same run and the same decisions.
+tables of scikit-learn and river, some of several classes, then the streams of table 7 as they come. A classifier that
+calibrates also knows the probabilities that it would have given without, so both columns are of the same run and the
+same decisions.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+import results
 from bayesvote import (
     BayesianEnsembleClassifier,
     LinearBank,
@@ -30,7 +32,9 @@ from bayesvote._checks import Array, Labels
 from bayesvote._input import as_rows
 from bayesvote.datasets import DATASETS, scale
 from bayesvote.estimators import OnlineClassifier
+from bayesvote.experiments.changing import STREAMS
 
+KINDS = ("Brier score", "log-loss", "calibration error")
 CLIP = 1e-9  # of probabilities, for the log-loss
 
 
@@ -47,6 +51,7 @@ def with_trees() -> Union:
 
 
 MODELS: dict[str, Callable[[int], OnlineClassifier[Any]]] = {
+    "default": lambda seed: BayesianEnsembleClassifier(random_state=seed),
     "mixed, joint_gaussian": lambda seed: BayesianEnsembleClassifier(
         "mixed", weighter="joint_gaussian", calibrated=True, random_state=seed
     ),
@@ -93,6 +98,9 @@ TABLES: dict[str, Callable[[], tuple[Array, Labels]]] = {
 
 def stream(name: str, order: int, most: int) -> tuple[Array, Labels]:
     """Rows of a set in random order, features in [-1, 1]."""
+    if name in STREAMS:
+        changing = STREAMS[name](order)
+        return changing.X[:most], changing.y[:most]
     if name in TABLES:
         X, y = TABLES[name]()
     else:
@@ -103,16 +111,19 @@ def stream(name: str, order: int, most: int) -> tuple[Array, Labels]:
 
 
 def figures(probabilities: Array, y: Labels) -> Array:
-    """Brier score, halved for two classes, and log-loss."""
+    """Return Brier score, halved for two classes, log-loss, and the decisions' calibration error in 15 bins."""
     row, k = np.arange(len(y)), probabilities.shape[1]
     off = probabilities.copy()
     off[row, y] -= 1
     logs = np.log(np.clip(probabilities[row, y], CLIP, 1))
-    return np.array([(off**2).sum() / len(y) / (2 if k == 2 else 1), -logs.mean()])
+    said, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
+    bins = np.minimum((15 * said).astype(np.intp), 14)
+    gaps = np.bincount(bins, said, minlength=15) - np.bincount(bins, right, minlength=15)
+    return np.array([(off**2).sum() / len(y) / (2 if k == 2 else 1), -logs.mean(), np.abs(gaps).sum() / len(y)])
 
 
 def measured(make: Callable[[int], OnlineClassifier[Any]], name: str, orders: int, most: int) -> Array:
-    """(Without, with calibration) by (Brier score, log-loss): means over the orders."""
+    """Return (without, with calibration) by (Brier score, log-loss, calibration error): means over the orders."""
     found = []
     for order in range(orders):
         X, y = stream(name, order, most)
@@ -130,19 +141,36 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--orders", type=int, default=3)
     given = parser.parse_args()
-    sets = given.sets or [*DATASETS, *TABLES]
+    sets = given.sets or [*DATASETS, *TABLES, *STREAMS]
     print(f"At most {given.rows:,} rows, means of {given.orders} orders; each pair: without, with calibration.\n")
+    found_of: dict[str, dict[str, float]] = {}
     for title in given.models:
-        print(f"| {title} | Brier | | log-loss | |\n|---|---|---|---|---|")
+        print(f"| {title} | Brier | | log-loss | | calibration error | |\n|---|---|---|---|---|---|---|")
         ratios = []
         for name in sets:
             found = measured(MODELS[title], name, given.orders, given.rows)
             ratios.append(found[1] / found[0])
-            cells = [f"{found[k, j]:.4f}" for j in range(2) for k in range(2)]
+            cells = [f"{found[k, j]:.4f}" for j in range(3) for k in range(2)]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
         mean, better = np.exp(np.log(ratios).mean(axis=0)), (np.array(ratios) < 1).sum(axis=0)
-        told = [f"x {mean[j]:.3f}, better on {better[j]} of {len(sets)}" for j in range(2)]
-        print(f"| geometric mean | | {told[0]} | | {told[1]} |\n", flush=True)
+        worst = np.max(ratios, axis=0)
+        told = [f"x {mean[j]:.3f}, better on {better[j]} of {len(sets)}, worst x {worst[j]:.3f}" for j in range(3)]
+        print(f"| geometric mean | | {told[0]} | | {told[1]} | | {told[2]} |\n", flush=True)
+        found_of[title] = {"sets": len(sets)}
+        for j, kind in enumerate(KINDS):
+            found_of[title] |= {kind: mean[j], f"better {kind}": int(better[j]), f"worst {kind}": float(worst[j])}
+    results.write("calibration", found_of)
+
+
+def gains(result: results.Result) -> Iterator[str]:
+    """Yield the table of docs/evaluation.md: with calibration over without."""
+    yield "| members, weights | " + " | ".join(f"{kind} | better on | worst" for kind in KINDS) + " |"
+    yield "|---" + "|---:" * 3 * len(KINDS) + "|"
+    for title, of in result.figures.items():
+        cells = [
+            f"{of[kind]:.3f} | {of[f'better {kind}']} of {of['sets']} | {of[f'worst {kind}']:.3f}" for kind in KINDS
+        ]
+        yield f"| {title} | " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":

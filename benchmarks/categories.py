@@ -9,6 +9,7 @@ import argparse
 import os
 import time
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 os.environ.setdefault("BAYESVOTE_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import results
 from bayesvote import BayesianEnsembleClassifier
 
 COLUMNS, VALUES = 10, 500
@@ -62,17 +64,27 @@ def main() -> None:
         ),
     }
     frame = import_module("pandas").DataFrame
-    print("| values | model | error | seconds |\n|---|---|---:|---:|")
+    rows_shown: list[tuple[str, str, float, float | None]] = []
     for case, (power, scale) in CASES.items():
         X, y, best = rows(given.rows, power, scale, given.seed)
         n = given.rows * 3 // 4
-        print(f"| {case} | best possible | {np.mean(best[n:] != y[n:]):.3f} | |")
+        rows_shown.append((case, "best possible", float(np.mean(best[n:] != y[n:])), None))
         for name, make in models.items():
             start = time.process_time()
             train, test = (frame(part(X, *ends)) for ends in ((0, n), (n, given.rows)))
             found = make().fit(train, y[:n]).predict(test)
             seconds = time.process_time() - start
-            print(f"| {case} | {name} | {np.mean(found != y[n:]):.3f} | {seconds:.1f} |", flush=True)
+            rows_shown.append((case, name, float(np.mean(found != y[n:])), seconds))
+            print(*rows_shown[-1], flush=True)
+    results.write("categories", {"rows": rows_shown}, ["scikit-learn"])
+
+
+def errors(result: results.Result) -> Iterator[str]:
+    """Yield the table of docs/tables.md."""
+    yield "| values | model | error | CPU time, s |"
+    yield "|---|---|---:|---:|"
+    for case, name, error, seconds in result.figures["rows"]:
+        yield f"| {case} | {name} | {error:.3f} | {'' if seconds is None else f'{seconds:.1f}'} |"
 
 
 if __name__ == "__main__":

@@ -6,11 +6,13 @@ learned. Weights of the squared loss are calibrated online; those of the logisti
 
 import argparse
 import time
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+import results
 from bayesvote import BayesianEnsembleClassifier, Ensemble, PerceptronBank, decided, pretrain
 from bayesvote._checks import Array, Labels
 from bayesvote.datasets import DATASETS, locate
@@ -38,9 +40,9 @@ CHANGING: dict[str, Weighter[Any]] = {
 }
 
 
-def cost() -> None:
-    """Time a row, the best of several runs, in seconds of one core."""
-    rng, n = np.random.default_rng(0), 4096
+def cost() -> dict[str, float]:
+    """Time a row, the best of several runs, in microseconds of one core."""
+    rng, n, found = np.random.default_rng(0), 4096, {}
     g, y = rng.random((n, MEMBERS)), rng.integers(0, 2, n)
     G = np.stack((g, 1 - g), axis=1)
     for name, (weighter, _) in WEIGHTERS.items():
@@ -49,7 +51,9 @@ def cost() -> None:
             start = time.process_time()
             weighter.losses_then_update(weighter.init(MEMBERS), G, y)
             times.append(time.process_time() - start)
-        print(f"{name}: {min(times) / n * 1e6:.1f} us a row of {MEMBERS} members, {weighter}")
+        found[name] = min(times) / n * 1e6
+        print(f"{name}: {found[name]:.1f} us a row of {MEMBERS} members, {weighter}")
+    return found
 
 
 def measure(X: Array, y: Labels, seed: int) -> Array:
@@ -68,16 +72,17 @@ def ten_classes(seed: int) -> tuple[Array, Labels]:
     return X[order] / 8 - 1, y[order]
 
 
-def errors(n_rows: int, seeds: int) -> None:
+def errors(n_rows: int, seeds: int, sets: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return errors and log-losses by set and weights, and the geometric means of their ratios to the first weights."""
+    out: dict[str, dict[str, dict[str, float]]] = {"error": {}, "log-loss": {}}
     means: list[Array] = []
 
-    def show(name: str, found: Array, form: str = ".4f") -> None:
-        print(f"| {name} | " + " | ".join(f"{value:{form}}" for value in found.T.ravel()) + " |", flush=True)
+    def show(name: str, found: Array) -> None:
+        for kind, values in zip(out, found.T, strict=True):
+            out[kind][name] = dict(zip(WEIGHTERS, values.tolist(), strict=True))
+            print(f"{name}, {kind}: {out[kind][name]}", flush=True)
 
-    print(f"\nErrors, then log-losses; at most {n_rows:,} rows, {seeds} orders.\n")
-    print("| set | " + " | ".join([*WEIGHTERS, *WEIGHTERS]) + " |")
-    print("|---" * (1 + 2 * len(WEIGHTERS)) + "|")
-    for name in (name for name in DATASETS if locate(name)[0] != "download"):
+    for name in sets:
         found = []
         for seed in range(seeds):
             X, y, _ = stream(name, seed)
@@ -85,11 +90,13 @@ def errors(n_rows: int, seeds: int) -> None:
         means.append(np.mean(found, axis=0))
         show(name, means[-1])
     logs = np.log(means)
-    show("ratio to the first, geometric mean", np.exp((logs - logs[:, :1]).mean(axis=0)), ".3f")
-    show("digits, ten classes", np.mean([measure(*ten_classes(seed), seed) for seed in range(seeds)], axis=0))
+    show("ratio", np.exp((logs - logs[:, :1]).mean(axis=0)))
+    digits = [measure(*ten_classes(seed), seed) for seed in range(seeds)]
+    show("digits", np.mean(digits, axis=0))
+    return out
 
 
-def change(seeds: int) -> None:
+def change(seeds: int) -> dict[str, dict[str, float]]:
     """Half-way the members that were right become wrong, and the others right, as in figure 6."""
     n, d = 10_000, 20
     wrong = np.zeros((seeds, len(CHANGING), n), dtype=bool)
@@ -102,18 +109,46 @@ def change(seeds: int) -> None:
         members = pretrain(bank, earlier, (earlier.sum(axis=1) > 0).astype(np.intp))
         for k, weighter in enumerate(CHANGING.values()):
             wrong[seed, k] = decided(Ensemble(members, weighter).start(d).decide_then_learn(X, y)) != y
-    print("\nError before a change of which members are right, in the 1,000 rows after it, and later.\n")
-    print("| weights | before | 1,000 rows after | later |\n|---|---|---|---|")
-    parts = (slice(1000, n // 2), slice(n // 2, n // 2 + 1000), slice(n // 2 + 1000, n))
-    for k, name in enumerate(CHANGING):
-        print(f"| {name} | " + " | ".join(f"{wrong[:, k, part].mean():.3f}" for part in parts) + " |")
+    parts = {
+        "before": slice(1000, n // 2),
+        "1,000 rows after": slice(n // 2, n // 2 + 1000),
+        "later": slice(n // 2 + 1000, n),
+    }
+    found = {
+        name: {title: float(wrong[:, k, part].mean()) for title, part in parts.items()}
+        for k, name in enumerate(CHANGING)
+    }
+    print("\n".join(results.grid("error", found, ".3f")))
+    return found
+
+
+def joint_weights(result: results.Result) -> Iterator[str]:
+    """Yield the table of joint weights of docs/choosing.md."""
+    errors, losses = result.figures["error"], result.figures["log-loss"]
+    yield from results.grid(
+        "",
+        {
+            "error, thirteen sets, geometric mean of the ratios to the first": errors["ratio"],
+            "log-loss, the same": losses["ratio"],
+            "error on digits, ten classes": errors["digits"],
+            "log-loss on digits": losses["digits"],
+        },
+        ".4f",
+    )
+    cost = result.figures["us a row"]
+    yield "| CPU time of 100 members, us a row | " + " | ".join(f"{value:.1f}" for value in cost.values()) + " |"
+
+
+def after_change(result: results.Result) -> Iterator[str]:
+    """Yield the table of members that become wrong."""
+    return results.grid("error", result.figures["change"], ".3f")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=12_000)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--sets", nargs="+", default=[name for name in DATASETS if locate(name)[0] != "download"])
     given = parser.parse_args()
-    cost()
-    errors(given.rows, given.seeds)
-    change(5)
+    found: dict[str, Any] = {"us a row": cost(), **errors(given.rows, given.seeds, given.sets), "change": change(5)}
+    results.write("drift", found)

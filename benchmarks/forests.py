@@ -11,17 +11,20 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import results
 from bayesvote import BayesianEnsembleClassifier
 from bayesvote._checks import Array, Labels
 from bayesvote.experiments.changing import STREAMS, Changing
 
-STORED = Path(__file__).with_suffix(".jsonl")
+STORED = Path(__file__).parent / "results" / "forests.jsonl"
 AFTER = 1000  # rows after a change
 LEAST = 1e-6  # probabilities below count as this, so that one sure mistake is not a loss without bound
 
@@ -77,6 +80,8 @@ MODELS: Mapping[str, Callable[[Changing, int], Array]] = {
     "CapyMOA KNN(1000)": capymoa("KNN", k=3, window_size=1000),
     "river ARF(10)": river_forest,
 }
+
+PROBES = {"default": "default", "fast": "fast"}  # what our models depend on; the others on "mixed"
 
 
 class Set(NamedTuple):
@@ -215,6 +220,11 @@ def main() -> None:
             except ImportError as error:
                 print(f"skipped: {name} ({error})")
                 continue
+            library = results.LIBRARIES.get(name.split()[0])
+            line |= (
+                {"version": f"{library} {version(library)}"} if library else results.stamp(PROBES.get(name, "mixed"))
+            )
+            line["date"] = datetime.now(UTC).date().isoformat()
             found[of, name] = line
             print(json.dumps(line), flush=True)
             asked.out.write_text("".join(json.dumps(one) + "\n" for one in found.values()))

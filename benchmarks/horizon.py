@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import horizon_models as models
+import results
 import streams_real
 import tables
 from bayesvote import prequential
@@ -36,7 +37,7 @@ from bayesvote.experiments.streams import stream
 from horizon_models import BOOSTING, CONSTANT, FOREST, LOGISTIC, NO_CHANGE, OURS
 from streams_real import Data
 
-STORED = Path(__file__).with_suffix(".jsonl")
+STORED = Path(__file__).parent / "results" / "horizon.jsonl"
 FOLDS, DELAYS, CHUNKS = (3, 5, 10), (0, 50, 500, 2000), (50, 500, 2000)
 CUTS, AHEAD, EVERY = 21, 5000, 5  # the forest predicts every fifth of the rows ahead
 CUT = 20_000  # rows that the forest sees in the parts late and chunks
@@ -281,6 +282,7 @@ PARTS: Mapping[str, Callable[..., Iterator[Job]]] = {
     "burst": burst,
     "online": online,
 }
+PROBES = {"folds": ["batch"], "future": ["batch"], "late": ["late"], "chunks": ["chunks"]}  # what the parts depend on
 VOTING = ("future", "late", "chunks")  # parts that compare voting
 
 
@@ -312,6 +314,8 @@ def run(jobs: Sequence[Job], path: Path, again: bool, label: str) -> None:
             seconds = round(time.process_time() - start, 2)
             line: Line = {"part": part, "data": data, "model": name, "setting": found}
             about = {"seconds": seconds, "version": models.version_of(model), "date": day}
+            if mine:
+                about |= results.stamp(*PROBES.get(part, ["default"]))
             write(path, line | facts | {"error": round(facts["error"], 5)} | about)
             print(f"{part:7} {data:20} {name:28} {found:32} {facts['error']:.4f} {seconds:7.1f} s", flush=True)
 

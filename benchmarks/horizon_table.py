@@ -1,5 +1,6 @@
 """Markdown tables of what benchmarks/horizon.py has stored, as docs/horizon.md shows them."""
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -172,3 +173,162 @@ def show(lines: Sequence[Line], parts: Sequence[str]) -> Iterator[str]:
             yield from kinds[part](of_part)
     measured = sorted({(line["version"], line["date"]) for line in lines if line["part"] in parts and line["version"]})
     yield "\nMeasured: " + ", ".join(f"{version} on {date}" for version, date in measured) + "."
+
+
+# What docs/horizon.md shows; see pages.py.
+
+REAL = ("flights", "Elec2", "weather", "covtype")
+EARLIER = f"{OURS} 0.1.0"
+SHOWN = {CONSTANT: "constant", FOREST: FOREST, VOTING: "voting", EARLIER: "0.1.0", OURS: "bayesvote"}
+FIRST = "first 20,000 rows"
+
+
+def _errors(result: Any, part: str) -> dict[tuple[str, str], dict[str, float]]:
+    """Return the errors of a part by data and setting, then by model."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for line in result.lines:
+        if line["part"] == part:
+            found.setdefault((line["data"], line["setting"]), {})[line["model"]] = line["error"]
+    return found
+
+
+def _real(result: Any, part: str, head: str) -> Iterator[str]:
+    """Yield the errors on real streams: of all rows if the forest has seen them, or else of the first 20,000."""
+    found = _errors(result, part)
+    yield from _header(("data", head, *SHOWN.values()), 1)
+    for data in REAL:
+        for setting in sorted({key[1].partition(",")[0] for key in found if key[0] == data}, key=_number):
+            whole = FOREST in found[data, setting]
+            errors = found[data, setting if whole else f"{setting}, {FIRST}"]
+            title = data if whole else f"{data} ({FIRST.removeprefix('first ')})"
+            cells = " | ".join(f"{errors[name]:.4f}" for name in SHOWN)
+            yield f"| {title} | {_number(setting):,} | {cells} |"
+
+
+def _changing(result: Any, part: str) -> Iterator[str]:
+    """Yield the errors on the streams of table 7: the default, and in brackets 0.1.0 and the forest."""
+    found = _errors(result, part)
+    streams = sorted({data for data, _ in found} - set(REAL))
+    settings = sorted({setting for data, setting in found if data in streams}, key=_number)
+    yield from _header(("stream", *(_thousands(setting) for setting in settings)), 1)
+    for data in streams:
+        cells = [
+            f"{errors[OURS]:.4f} ({errors[EARLIER]:.4f}, {errors[FOREST]:.4f})"
+            for errors in (found[data, setting] for setting in settings)
+        ]
+        yield f"| {data} | " + " | ".join(cells) + " |"
+
+
+def _thousands(setting: str) -> str:
+    words, number = setting.rsplit(" ", 1)
+    return f"{words} {int(number):,}"
+
+
+def late_errors(result: Any) -> Iterator[str]:
+    """Yield the table of late labels on real streams."""
+    return _real(result, "late", "rows late")
+
+
+def late_streams(result: Any) -> Iterator[str]:
+    """Yield the table of late labels on the streams of table 7."""
+    return _changing(result, "late")
+
+
+def chunk_errors(result: Any) -> Iterator[str]:
+    """Yield the table of chunks on real streams."""
+    return _real(result, "chunks", "rows")
+
+
+def chunk_streams(result: Any) -> Iterator[str]:
+    """Yield the table of chunks on the streams of table 7."""
+    return _changing(result, "chunks")
+
+
+def future_errors(result: Any) -> Iterator[str]:
+    """Yield the table of fit on the past: mean and worst errors."""
+    of = {(line["data"], line["model"]): line for line in result.lines if line["part"] == "future"}
+    names = {CONSTANT: "constant", BOOSTING: BOOSTING, FOREST: FOREST, VOTING: "voting", EARLIER: "0.1.0"}
+    names |= {OURS: "default", f"{OURS}, shuffle=False": "default, `shuffle=False`"}
+    yield from _header(("data", *names.values()), 1)
+    for data in REAL:
+        cells = [f"{of[data, name]['error']:.3f} / {of[data, name]['worst']:.3f}" for name in names]
+        yield f"| {data} | " + " | ".join(cells) + " |"
+
+
+def burst_errors(result: Any) -> Iterator[str]:
+    """Yield the table of errors after a burst of wrong labels."""
+    of = {(line["model"], line["setting"]): line for line in result.lines if line["part"] == "burst"}
+    flipped = (0, 10, 30, 100, 300)
+    head = ("no wrong label", *map(str, flipped[1:]), "half of a change followed after")
+    yield from _header(("model", *head), 1)
+    models = {"default": OURS, "default of 0.1.0": EARLIER}
+    models |= {name: f"{OURS}, {name}" for name in ("fast", "joint_gaussian", "gamma_rate")}
+    rows = [(title, name, "online") for title, name in models.items()]
+    for title, name, way in [*rows, ("default, by `partial_fit`", OURS, "partial_fit")]:
+        cells = [f"{of[name, f'{k} flipped, {way}']['error']:.3f}" for k in flipped]
+        half = of[name, f"other features, {way}"]["half_followed"]
+        yield f"| {title} | " + " | ".join(cells) + f" | {half:,} rows |"
+
+
+def fold_errors(result: Any) -> Iterator[str]:
+    """Yield the table of unshuffled folds: the worst of 3, 5 and 10, in all of them."""
+    found = {(line["data"], line["model"], line["setting"]): line for line in result.lines if line["part"] == "folds"}
+    below = (f"points below {LOGISTIC} on the same fold", "points below shuffled rows")
+    yield from _header(("data", "worst fold", f"of {LOGISTIC}", "of 0.1.0", *below), 1)
+    for data in sorted({key[0] for key in found}):
+        worst = [max(found[data, name, k]["worst"] for k in FOLDS) for name in (OURS, LOGISTIC, EARLIER)]
+        points = _points_below(found, data)
+        cells = [*(f"{error:.3f}" for error in worst), *(f"{point:.1f}" for point in points)]
+        yield f"| {data} | " + " | ".join(cells) + " |"
+
+
+FOLDS = ("3 folds", "5 folds", "10 folds")
+
+
+def _points_below(found: Mapping[tuple[str, str, str], Line], data: str) -> tuple[float, float]:
+    """Return how many points a fold is below LogisticRegression on it, and below shuffled rows, at most."""
+    logistic, shuffled = -1.0, -1.0
+    for k in FOLDS:
+        mine, other = found[data, OURS, k]["folds"], found[data, LOGISTIC, k]["folds"]
+        logistic = max(logistic, *(a - b for a, b in zip(mine, other, strict=True)))
+        if whole := found.get((data, OURS, f"{k}, shuffled")):
+            shuffled = max(shuffled, max(mine) - whole["error"])
+    return 100 * logistic, 100 * shuffled
+
+
+def figures(result: Any) -> dict[str, Any]:
+    """Return on how many data sets a fold is over 3 points below LogisticRegression."""
+    found = {(line["data"], line["model"], line["setting"]): line for line in result.lines if line["part"] == "folds"}
+    behind = [_points_below(found, data)[0] for data in dict.fromkeys(key[0] for key in found)]
+    return {"folds": {"behind": sum(points > 3 for points in behind), "sets": len(behind)}}
+
+
+def _summary(result: Any, part: str, name: str, said: str, was: str) -> str:
+    """Return how near the best other a version is in a part, and how far from it and from the constant."""
+    ratios, points = [], []
+    for (data, setting), errors in _errors(result, part).items():
+        where = f"{data}, {setting}"
+        if FOREST in errors:
+            ratios.append((errors[name] / min(error for model, error in errors.items() if model in ORDER), where))
+        points.append((100 * (errors[name] - errors[CONSTANT]), where))
+    within, worse = sum(ratio <= SLACK for ratio, _ in ratios), sum(point > 1 for point, _ in points)
+    return (
+        f"{said} {was} best or within 2% of the best other in {within} of {len(ratios)} rows with {FOREST}; at most "
+        f"{max(ratios)[0]:.3f} times the best other ({max(ratios)[1]}). It {was} worse than the constant by more than "
+        f"one point in {worse} of {len(points)} rows; at most {max(points)[0]:+.2f} points ({max(points)[1]})."
+    )
+
+
+def late_summary(result: Any) -> Iterator[str]:
+    """Yield how both versions compare with others on late labels."""
+    return _summaries(result, "late")
+
+
+def chunk_summary(result: Any) -> Iterator[str]:
+    """Yield how both versions compare with others on chunks."""
+    return _summaries(result, "chunks")
+
+
+def _summaries(result: Any, part: str) -> Iterator[str]:
+    for name, said, was in ((OURS, "The default", "is"), (EARLIER, "Version 0.1.0", "was")):
+        yield from textwrap.wrap(_summary(result, part, name, said, was), 120)

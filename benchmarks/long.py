@@ -8,6 +8,7 @@ and sums of those are whole numbers of sixteenths. (11) then has one answer, and
 import resource
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import results
 from bayesvote import Ensemble, GammaRate, JointGaussian
 from bayesvote._checks import Array, Labels
 from bayesvote._input import Rows, started
@@ -101,6 +103,7 @@ def main(n_rows: int = 100_000_000, n_joint: int = 10_000_000) -> None:
     """Run both, and compare."""
     n_rows, n_joint = n_rows // BLOCK * BLOCK, n_joint // BLOCK * BLOCK
     prior = GammaRate()
+    start = time.process_time()
     model, losses, _, growth = run(prior, n_rows)
     theta = Fraction(prior.theta)
     exact = [(Fraction(1) + n_rows) / (1 + theta * Fraction(int(g), SIXTEENTHS)) for g in losses]
@@ -108,10 +111,12 @@ def main(n_rows: int = 100_000_000, n_joint: int = 10_000_000) -> None:
     print(f"GammaRate: {n_rows:,} rows, {MEMBERS} members")
     print(f"  memory after the first million: {growth:+.1f} MB")
     print(f"  largest relative difference of a weight from the exact one: {float(off):.1e}")
+    found = {"`GammaRate`": [n_rows, growth, float(off), time.process_time() - start]}
     assert off < 1e-10
     assert growth < 20
 
     joint = JointGaussian(precision=100.0)
+    start = time.process_time()
     model, losses, products, growth = run(joint, n_joint)
     # Solved in extended precision, from sums that are exact.
     margins = np.array([float(Fraction(n_joint) - 2 * Fraction(int(g), SIXTEENTHS)) for g in losses])
@@ -126,6 +131,16 @@ def main(n_rows: int = 100_000_000, n_joint: int = 10_000_000) -> None:
     print(f"  largest difference of a weight from the exact one, beside the largest weight: {off_joint:.1e}")
     assert off_joint < 1e-10
     assert growth < 20
+    found["`JointGaussian(precision=100)`"] = [n_joint, growth, float(off_joint), time.process_time() - start]
+    results.write("long", {"weights": found})
+
+
+def exactness(result: results.Result) -> Iterator[str]:
+    """Yield the table of docs/reliability.md."""
+    yield "| weights | rows | memory after the first million | a weight is off by at most | CPU time |"
+    yield "|---|---:|---:|---:|---:|"
+    for name, (rows, growth, off, seconds) in result.figures["weights"].items():
+        yield f"| {name} | {rows:,} | {growth:+.1f} MB | {off:.1e} | {seconds:.0f} s |"
 
 
 if __name__ == "__main__":

@@ -3,15 +3,17 @@
 100 members, 20 features. ``python benchmarks/one_row.py``
 """
 
+import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+import results
 from bayesvote import BayesianEnsembleClassifier, Ensemble, JointGaussian, PerceptronBank, adaptive, mixed
 from bayesvote._checks import Array, Labels
 from bayesvote.adapters import river
@@ -22,7 +24,7 @@ ROWS, WARM, MANY = 3_000, 1_500, 20_000
 PAPER: dict[str, Any] = {"members": "perceptron", "weighter": "gamma_rate"}
 
 
-def worst(X: Array, y: Labels) -> None:
+def worst(X: Array, y: Labels) -> dict[str, float]:
     """The slowest of many rows that the default predicts and learns one by one, and how many took over 2 ms."""
     model = BayesianEnsembleClassifier(random_state=0).partial_fit(X[:1], y[:1], classes=[0, 1]).model_
     seconds = []
@@ -33,6 +35,7 @@ def worst(X: Array, y: Labels) -> None:
     late, slowest = sum(one > 0.002 for one in seconds), max(seconds) * 1e3
     middle = statistics.median(seconds) * 1e6
     print(f"Ensemble, default, {len(y):,} rows: median {middle:.1f} us, worst {slowest:.1f} ms, {late} rows over 2 ms")
+    return {"rows": len(y), "median us": middle, "worst ms": slowest, "over 2 ms": late}
 
 
 def median(call: Callable[[int], object]) -> float:
@@ -46,10 +49,14 @@ def median(call: Callable[[int], object]) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--many", type=int, default=MANY, help="rows among which the slowest is looked for")
+    asked = parser.parse_args()
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 20))
     y = (X[:, 0] + rng.normal(size=ROWS) > 0).astype(np.intp)
     dicts = [dict(enumerate(row)) for row in X.tolist()]
+    found: dict[str, float] = {}
     ensembles = {
         "Ensemble, Perceptrons with (11)": Ensemble(PerceptronBank()),
         "Ensemble, mixed members with JointGaussian": Ensemble(mixed(), JointGaussian()),
@@ -58,14 +65,13 @@ def main() -> None:
     for name, ensemble in ensembles.items():
         ensemble.start(20, rng=0).decide_then_learn(X[:WARM], y[:WARM])
         learn = ensemble.decide_then_learn
-        print(f"{name:<45} {median(partial(one_row, learn, X, y)):6.1f} us")
+        found[f"{name}: predicted and learned"] = median(partial(one_row, learn, X, y))
     for name, options in {"Perceptrons with (11)": PAPER, "default": {}}.items():
         model = river.BayesianEnsembleClassifier(**options, seed=0)
         for t in range(WARM):
             model.learn_one(dicts[t], int(y[t]))
-        predicted = median(partial(one_dict, model.predict_one, dicts))
-        learned = median(partial(one_dict, model.learn_one, dicts, y.tolist()))
-        print(f"{'river, ' + name:<45} {predicted:6.1f} us predict_one, {learned:6.1f} us learn_one")
+        found[f"river, {name}: `predict_one`"] = median(partial(one_dict, model.predict_one, dicts))
+        found[f"river, {name}: `learn_one`"] = median(partial(one_dict, model.learn_one, dicts, y.tolist()))
     classifiers: dict[str, Any] = {
         "scikit-learn SGDClassifier": import_module("sklearn.linear_model").SGDClassifier(),
         "Perceptrons with (11)": BayesianEnsembleClassifier(**PAPER, random_state=0),
@@ -73,9 +79,19 @@ def main() -> None:
     }
     for name, classifier in classifiers.items():
         classifier.partial_fit(X[:WARM], y[:WARM], classes=[0, 1])
-        print(f"{'partial_fit, ' + name:<45} {median(partial(one_row, classifier.partial_fit, X, y)):6.1f} us")
-    many = rng.normal(size=(MANY, 20))
-    worst(many, (many[:, 0] + rng.normal(size=MANY) > 0).astype(np.intp))
+        found[f"{name}: `partial_fit`"] = median(partial(one_row, classifier.partial_fit, X, y))
+    print("\n".join(f"{name:<60} {us:6.1f} us" for name, us in found.items()))
+    many = rng.normal(size=(asked.many, 20))
+    slow = worst(many, (many[:, 0] + rng.normal(size=asked.many) > 0).astype(np.intp))
+    results.write("one_row", {"us": found, "worst": slow}, ["river", "scikit-learn"])
+
+
+def calls(result: results.Result) -> Iterator[str]:
+    """Yield the table of docs/performance.md."""
+    yield "| call | us, median |"
+    yield "|---|---:|"
+    for name, us in result.figures["us"].items():
+        yield f"| {name} | {us:.0f} |"
 
 
 def one_row(call: Callable[..., object], X: Array, y: Labels, t: int) -> None:

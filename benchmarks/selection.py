@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import results
 from bayesvote import JointGaussian, JointLogistic, adaptive, losses
 from bayesvote._checks import Array, Labels
 from bayesvote.experiments.changing import STREAMS
@@ -77,17 +78,23 @@ def error(weighter: Weighter[Any], scores: Array, y: Labels) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[10, 11, 12])
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="NAME")
     asked = parser.parse_args()
     found: dict[tuple[str, str], list[float]] = {}
-    for group, names in GROUPS.items():
-        for name in names:
+    for group in asked.groups:
+        for name in GROUPS[group]:
             for seed in asked.seeds:
                 for variant, of_variant in errors(name, seed):
                     found.setdefault((variant, group), []).append(of_variant)
-    print("| mean error | " + " | ".join(GROUPS) + " |")
-    print("|---" * (1 + len(GROUPS)) + "|")
-    for variant in VARIANTS:
-        print(f"| {variant} | " + " | ".join(f"{np.mean(found[variant, group]):.4f}" for group in GROUPS) + " |")
+    groups = dict.fromkeys(group for _, group in found)
+    means = {variant: {group: float(np.mean(found[variant, group])) for group in groups} for variant in VARIANTS}
+    print("\n".join(results.grid("mean error", means, ".4f")))
+    results.write("selection", {"errors": means})
+
+
+def errors_table(result: results.Result) -> Iterator[str]:
+    """Yield the table of docs/choosing.md."""
+    return results.grid("mean error", result.figures["errors"], ".4f")
 
 
 if __name__ == "__main__":

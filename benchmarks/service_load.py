@@ -13,12 +13,13 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import results
 from service_client import PAPER, Connection, Server, free_port, run, stream, tensor
 
 CONNECTIONS, BATCH = 32, 256
@@ -172,13 +173,45 @@ def main() -> None:
     }
     for name, figures in rows.items():
         show(f"{name}, FastAPI, not durable" if name in peers else name, figures)
+    times: dict[str, dict[str, list[float]]] = {name: {} for name in trials}
     for name in trials:
         for other in peers:
             ratios = [
                 float(np.median([own[key] / its[key] for own, its in zip(found[name], found[other], strict=True)]))
                 for key in ("requests/s", "requests/s of processor")
             ]
+            times[name][other] = ratios
             print(f"{name} beside {other}: {ratios[0]:.2f} times, by processor time {ratios[1]:.2f} times")
+    results.write("service_load", {"rates": rows, "times": times}, ["river", "fastapi"])
+
+
+def rates(result: results.Result) -> Iterator[str]:
+    """Yield the table of pairs of requests of docs/service.md."""
+    yield "| model | requests/s | per second of CPU time | predict p50, p99 | label p50, p99 |"
+    yield "|---|---:|---:|---:|---:|"
+    for name, of in result.figures["rates"].items():
+        if "requests/s" in of:
+            pairs = [f"{of[f'{what} p50 ms']:.1f}, {of[f'{what} p99 ms']:.1f} ms" for what in ("predict", "label")]
+            yield f"| {name} | {of['requests/s']:,.0f} | {of['requests/s of processor']:,.0f} | {' | '.join(pairs)} |"
+
+
+def times_as_fast(result: results.Result) -> Iterator[str]:
+    """Yield how many times as fast the service is as river."""
+    others = list(next(iter(result.figures["times"].values())))
+    yield "| times as many requests as | " + " | ".join(f"{other} | by CPU time" for other in others) + " |"
+    yield "|---|" + "---:|" * 2 * len(others)
+    for name, of in result.figures["times"].items():
+        cells = [f"{value:.1f}" for other in others for value in of[other]]
+        yield f"| {name} | " + " | ".join(cells) + " |"
+
+
+def learned(result: results.Result) -> Iterator[str]:
+    """Yield the rates of rows learned in batches."""
+    yield "| model | rows/s | p99 |"
+    yield "|---|---:|---:|"
+    for name, of in result.figures["rates"].items():
+        if "rows/s" in of:
+            yield f"| {name} | {of['rows/s']:,.0f} | {of['p99 ms']:.0f} ms |"
 
 
 def show(name: str, found: dict[str, float]) -> None:

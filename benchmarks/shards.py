@@ -1,4 +1,4 @@
-"""What docs/distributed.md says of shards: error and time on covtype, lost workers, memory, merging and scheduling.
+"""Shards: error and time on covtype, weights of members that abstain, lost workers, memory, merging and scheduling.
 
 Run ``python benchmarks/shards.py covtype``, or ``trees``, ``memory``, ``kills``, ``merge``, ``abstain``. Time by the
 clock means something on a machine that does nothing else; the processor's time is that of all processes.
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+import results
 from bayesvote import BayesianEnsembleClassifier, Committees, Ensemble, JointGaussian, TreeBank, Union, load_dataset
 from bayesvote._checks import Array, Labels
 from bayesvote.distributed import Dask, Loop, Progress, fit, shard_members
@@ -70,11 +71,14 @@ def measure_covtype(n_rows: int | None, n_shards: int) -> None:
     """Error beside one stream and scikit-learn's, time for 1 and 2 workers, bits for 1, 2 and 3."""
     X, y, held, truth = covtype(n_rows)
     times: dict[str, float] = {}
+    found: dict[str, dict[str, float]] = {}
 
     def tell(what: str, predict: Callable[[Any], Any], times: dict[str, float] = times, name: str = "") -> None:
         name = name or what
         seconds = f"{times[f'{name} clock']:7.1f} s, of the processor {times[f'{name} processor']:7.1f} s"
-        print(f"{what:44s} error {np.mean(predict(held) != truth):.4f}  {seconds}", flush=True)
+        error = float(np.mean(predict(held) != truth))
+        found[what] = {"error": error, "wall": times[f"{name} clock"], "cpu": times[f"{name} processor"]}
+        print(f"{what:44s} error {error:.4f}  {seconds}", flush=True)
 
     print(f"covtype: {len(y):,} rows in {n_shards} shards, {len(truth):,} held out; {os.cpu_count()} cores", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +102,8 @@ def measure_covtype(n_rows: int | None, n_shards: int) -> None:
             f"by the clock, once the cluster has started: {beside}; two workers are {gained:.2f} times as fast as one"
         )
         print("same bits:", {name: data == bits["loop"] for name, data in bits.items()})
-        print(f"model file: {len(bits['loop']) / 1e6:.1f} MB, {model.model_.total_members} members", flush=True)
+        size, members = len(bits["loop"]) / 1e6, model.model_.total_members
+        print(f"model file: {size:.1f} MB, {members} members", flush=True)
         voting = BayesianEnsembleClassifier(shard_members(X.shape[1]), n_members=128, weighter="voting")
         with timed("voting", times):
             voting = fit(files, voting)
@@ -112,10 +117,12 @@ def measure_covtype(n_rows: int | None, n_shards: int) -> None:
         with timed(name, times):
             other.fit(X, y)
         tell(f"scikit-learn's {name}", other.predict, name=name)
-    members = Union([shard_members(X.shape[1]) for _ in range(n_shards)])
+    copies = Union([shard_members(X.shape[1]) for _ in range(n_shards)])
     with timed("stream", times):
-        single = BayesianEnsembleClassifier(members, random_state=0).fit(X, y)
+        single = BayesianEnsembleClassifier(copies, random_state=0).fit(X, y)
     tell("the same ensemble in one stream", single.predict, name="stream")
+    about = {"rows": len(y), "held out": len(truth), "shards": n_shards, "members": members, "MB": size}
+    results.write("shards_covtype", {**about, "two workers": gained, "models": found}, ["dask", "scikit-learn"])
 
 
 def measure_trees(n_rows: int | None, n_shards: int) -> None:
@@ -123,6 +130,7 @@ def measure_trees(n_rows: int | None, n_shards: int) -> None:
     X, y, held, truth = covtype(n_rows)
     edges = np.linspace(0, len(y), n_shards + 1).astype(int)
     shards = [(X[a:b], y[a:b]) for a, b in pairwise(edges.tolist())]
+    found = {}
     for n_trees in (5, 16):
         trees, *others = shard_members(X.shape[1]).banks
         assert isinstance(trees, TreeBank)
@@ -136,6 +144,8 @@ def measure_trees(n_rows: int | None, n_shards: int) -> None:
         print(
             f"{n_trees} trees a shard: error {error:.4f}, {seconds:.0f} s of the processor, {size:.0f} MB", flush=True
         )
+        found[str(n_trees)] = {"error": float(error), "cpu": seconds, "MB": size}
+    results.write("shards_trees", found)
 
 
 def sklearn(name: str) -> Any:
@@ -149,34 +159,34 @@ def named(predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda X: predict(frame(X, columns=[f"x{j:02d}" for j in range(X.shape[1])]))
 
 
-def measure_abstaining() -> None:
-    """Whether weights are right if members abstain on the shard that trained them: beside those of rows nobody saw."""
-    X, y, held, truth = covtype(100_000)
-    n_shards = 8
+def measure_abstaining(n_rows: int, n_shards: int = 8) -> None:
+    """Compare the weights of members that abstain on the shard that trained them with those of unseen rows."""
+    X, y, held, truth = covtype(n_rows)
+    found: dict[str, dict[str, float]] = {}
+    fresh: Array | None = None
     edges = np.linspace(0, len(y) // 2, n_shards + 1).astype(int)
     shards = [(X[a:b], y[a:b]) for a, b in pairwise(edges.tolist())]
     model = fit(shards)
     bank, weighter = model.model_.bank, model.model_.weighter
+    kinds = [name.rpartition(" ")[2].partition("(")[0] for name in bank.member_names()]
     for name, rows in {
-        "abstaining on their own shard": None,
+        "unseen rows": slice(edges[-1], None),
+        "abstaining (as `fit` does)": None,
         "not abstaining": slice(0, edges[-1]),
-        "fresh rows": slice(edges[-1], None),
     }.items():
+        other = model.model_
         if rows is not None:
-            other = Ensemble(bank, weighter, model.loss).start(X.shape[1], 2, rng=0)
+            other = Ensemble(bank, weighter, model.model_.loss).start(X.shape[1], 2, rng=0)
             other.decide_then_learn(X[rows], y[rows])
-        else:
-            other = model.model_
         weights = other.weights()
-        error = np.mean(other.decide(held).argmin(axis=1) != truth)
-        by_kind = {
-            kind: float(np.sum(weights[[name == kind for name in bank.member_names()]]))
-            for kind in dict.fromkeys(bank.member_names())
+        fresh = weights if fresh is None else fresh
+        found[name] = {
+            **{kind: float(weights[[one == kind for one in kinds]].sum()) for kind in dict.fromkeys(kinds)},
+            "correlation with unseen rows": float(np.corrcoef(fresh, weights)[0, 1]),
+            f"error, {len(truth):,} held out": float(np.mean(other.decide(held).argmin(axis=1) != truth)),
         }
-        print(f"{name:30s} error {error:.4f}  weights { ({k: round(v, 3) for k, v in by_kind.items()}) }", flush=True)
-        if name == "abstaining on their own shard":
-            first = weights
-        print(f"{'':30s} correlation with the first {np.corrcoef(first, weights)[0, 1]:.4f}", flush=True)
+        print(name, found[name], flush=True)
+    results.write("shards_abstain", {"rows": int(edges[-1] // n_shards), "weights": found})
 
 
 def measure_merging(n_shards: int = 10_000, n_members: int = 100) -> None:
@@ -194,15 +204,18 @@ def measure_merging(n_shards: int = 10_000, n_members: int = 100) -> None:
     size = sum(array.nbytes for array in parts[0])
     print(f"{n_shards:,} shards' statistics of {n_members} members, {size / 1e3:.0f} kB each: merged in {clock:.2f} s")
     print(f"of the processor {processor:.2f} s, {processor / n_shards * 1e6:.0f} us a shard", flush=True)
+    about = {"shards": n_shards, "members": n_members, "kB": size / 1e3, "merged cpu": processor, "merged wall": clock}
     with Dask(workers=2) as engine:
         list(engine.map(nothing, range(100)))
-        for n in (1000, 5000):
+        for n in (n_shards // 10, n_shards // 2):
             start = time.process_time(), time.perf_counter()
             list(engine.map(nothing, range(n)))
             processor, clock = time.process_time() - start[0], time.perf_counter() - start[1]
             print(
                 f"scheduling {n:,} shards: {clock / n * 1e3:.2f} ms a shard, {processor / n * 1e3:.2f} ms of the driver"
             )
+    scheduling = {"scheduling ms, cpu": processor / n * 1e3, "scheduling ms, wall": clock / n * 1e3}
+    results.write("shards_merge", {**about, **scheduling, "merging us": about["merged cpu"] / n_shards * 1e6})
 
 
 def nothing(item: int, shared: Any) -> bytes:  # noqa: ARG001
@@ -337,9 +350,9 @@ def main() -> None:
     elif asked.what == "trees":
         measure_trees(asked.rows, asked.shards)
     elif asked.what == "abstain":
-        measure_abstaining()
+        measure_abstaining(asked.rows or 100_000)
     elif asked.what == "merge":
-        measure_merging()
+        measure_merging(asked.shards if asked.shards != SHARDS else 10_000)
     elif asked.what == "kills":
         measure_kills(asked.kills, asked.pause, asked.seed)
     else:

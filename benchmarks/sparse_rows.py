@@ -11,13 +11,15 @@ import argparse
 import lzma
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+import results
 from bayesvote import BayesianEnsembleClassifier
 from bayesvote._checks import Labels
 
@@ -72,9 +74,8 @@ def _bytes(state: Any) -> int:
     return sum(map(_bytes, state)) if isinstance(state, tuple) else int(state.nbytes)
 
 
-def speed(widths: list[int], n: int, held: int, names: list[str]) -> None:
-    print("| columns | members | learn, us a row | one row at a time | predict | one row at a time | state, MB |")
-    print("|---|---|---|---|---|---|---|")
+def speed(widths: list[int], n: int, held: int, names: list[str]) -> list[tuple[int, str, list[float]]]:
+    found = []
     for width in widths:
         X, y = text(n, width, held)
         ones, labels = zip(*((X[t : t + 1], y[t : t + 1]) for t in range(min(n, 300))), strict=True)
@@ -87,8 +88,9 @@ def speed(widths: list[int], n: int, held: int, names: list[str]) -> None:
                 per_row(n, model.predict, X),
                 per_row(len(ones), each, model.predict, ones),
             ]
-            times = " | ".join(f"{cell:,.0f}" for cell in cells)
-            print(f"| {width:,} | {name} | {times} | {megabytes(model):.1f} |", flush=True)
+            found.append((width, name, [*cells, megabytes(model)]))
+            print(*found[-1], flush=True)
+    return found
 
 
 def mistakes(name: str, X: Any, y: Labels) -> int:
@@ -105,13 +107,15 @@ def mistakes(name: str, X: Any, y: Labels) -> int:
     return wrong
 
 
-def errors(X: Any, y: Labels, names: list[str]) -> None:
-    print(f"\n| {len(y):,} messages, {X.nnz / len(y):.1f} columns each | error | us of CPU time a row |\n|---|---|---|")
+def errors(X: Any, y: Labels, names: list[str]) -> dict[str, list[float]]:
+    found = {}
     for name in names:
         start = time.process_time()
         error = mistakes(name, X, y) / len(y)
         cost = (time.process_time() - start) / len(y) * 1e6
-        print(f"| {name} | {error:.4f} | {cost:,.0f} |", flush=True)
+        found[name] = [error, cost]
+        print(f"{name}: error {error:.4f}, {cost:,.0f} us a row", flush=True)
+    return found
 
 
 def main() -> None:
@@ -122,12 +126,34 @@ def main() -> None:
     parser.add_argument("--members", nargs="+", default=list(MEMBERS), metavar="NAME")
     asked = parser.parse_args()
     names = [*asked.members, SGD]
-    speed(asked.widths, asked.rows, asked.held, names)
+    threadpool_limits(1)  # OpenBLAS's threads use CPU time while they wait
+    found: dict[str, Any] = {"speed": speed(asked.widths, asked.rows, asked.held, names)}
     folder = Path(os.environ.get("BAYESVOTE_DATA", "."))
     if (folder / FILE).exists():
-        errors(*messages(folder), names)
+        X, y = messages(folder)
+        found["messages"] = {"rows": len(y), "columns": X.nnz / len(y), "models": errors(X, y, names)}
     else:
         print(f"\n{FILE} is not in BAYESVOTE_DATA, {folder}: no errors on text messages.")
+    results.write("sparse_rows", found, ["scikit-learn"])
+
+
+def speeds(result: results.Result) -> Iterator[str]:
+    """Yield the table of made-up rows."""
+    heads = ("learn, us a row", "one row at a time", "predict, us a row", "one row at a time", "state, MB")
+    yield "| columns | members | " + " | ".join(heads) + " |"
+    yield "|---:|---|" + "---:|" * len(heads)
+    for width, name, cells in result.figures["speed"]:
+        shown = ["" if cell is None else f"{cell:,.0f}" if cell >= 10 else f"{cell:.1f}" for cell in cells]
+        yield f"| {width:,} | {name} | " + " | ".join(shown) + " |"
+
+
+def text_messages(result: results.Result) -> Iterator[str]:
+    """Yield the table of text messages."""
+    of = result.figures["messages"]
+    yield f"| {of['rows']:,} messages, {of['columns']:.0f} columns each | error | us a row |"
+    yield "|---|---:|---:|"
+    for name, (error, cost) in of["models"].items():
+        yield f"| {name} | {error:.4f} | {cost:,.0f} |"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ The stream is covtype, or a synthetic one of its shape. Everything runs test-the
 are not counted (the first call is reported apart). Figures are ratios within this run.
 """
 
+import argparse
 import copy
+import math
 import os
 import statistics
 import subprocess
@@ -19,6 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array, random_array
 from threadpoolctl import threadpool_limits
 
+import results
 from bayesvote import (
     Ensemble,
     Frozen,
@@ -87,8 +90,8 @@ def started(bank: Bank[Any], weighter: Weighter[Any], features: int) -> Callable
     return lambda: Ensemble(copy.deepcopy(bank), weighter).start(features, rng=0)
 
 
-def ensembles(X: Array, y: Labels, sparse: csr_array, name: str) -> float:
-    """Ensembles against the product. Returns the seconds of the one that the peers are compared with."""
+def ensembles(X: Array, y: Labels, sparse: csr_array, name: str) -> dict[str, Any]:
+    """Time ensembles and the product, in microseconds a row; the first one is compared with the peers."""
     n, d = X.shape
     product = product_seconds(X, MEMBERS)
     with threadpool_limits(1):
@@ -101,7 +104,7 @@ def ensembles(X: Array, y: Labels, sparse: csr_array, name: str) -> float:
         bank.scores_then_learn(X[: n // 100], y[: n // 100])
         return Ensemble(Frozen(bank), GammaRate()).start(d)
 
-    reference = 0.0
+    found = {}
     for title, make, rows in (
         ("online Perceptrons", started(PerceptronBank(MEMBERS), GammaRate(), d), X),
         (
@@ -113,19 +116,19 @@ def ensembles(X: Array, y: Labels, sparse: csr_array, name: str) -> float:
         ("online naive Bayes", started(NaiveBayesBank(MEMBERS), GammaRate(), d), X),
     ):
         seconds, error = stream_seconds(make, rows, y)
-        reference = reference or seconds
+        found[title] = seconds / n * 1e6
         print(
             f"  {title:32} {seconds / n * 1e6:5.2f} us a row, {seconds / product:5.2f} times the product, "
             f"{seconds / one_core:5.2f} times that of one core, error {error:.4f}",
             flush=True,
         )
-    return float(reference / n)
+    return {"set": name, "rows": n, "features": d, "product": one_core / n * 1e6, "us": found}
 
 
-def boosters(X: Array, y: Labels, reference: float) -> dict[str, float]:
-    """Boosters; returns the rows per second of everything that the peers are compared with."""
+def boosters(X: Array, y: Labels, reference: float) -> dict[str, tuple[float, float | None]]:
+    """Return rows per second of all that the peers are compared with, and errors on the peers' rows."""
     d = X.shape[1]
-    ours = {ENSEMBLE: 1 / reference}
+    ours: dict[str, tuple[float, float | None]] = {ENSEMBLE: (1 / reference, None)}
     print("\nBoosters:")
     for member, rows, peers_rows in (("perceptron", 100_000, 10_000), ("naive_bayes", 20_000, 2000)):
         for kind in (OzaBoost, OGBoost, OSBoost):
@@ -137,24 +140,27 @@ def boosters(X: Array, y: Labels, reference: float) -> dict[str, float]:
             seconds, error = stream_seconds(booster, X_, y_)
             short = prequential(booster(), X[:peers_rows], y[:peers_rows]).error
             label = f"{kind.__name__}({member})"
-            ours[label] = len(y_) / seconds
+            ours[label] = len(y_) / seconds, short
             also = f"on the peers' {peers_rows:,} rows {short:.4f}"
-            print(f"  {label:40} {ours[label]:12,.0f} rows/s, error {error:.4f}; {also}", flush=True)
+            print(f"  {label:40} {ours[label][0]:12,.0f} rows/s, error {error:.4f}; {also}", flush=True)
     return ours
 
 
-def beside_peers(X: Array, y: Labels, ours: dict[str, float]) -> None:
-    """The peers, last: a Java machine, once started, keeps a core busy now and then."""
+def beside_peers(X: Array, y: Labels, ours: dict[str, tuple[float, float | None]]) -> dict[str, list[Any]]:
+    """Time the peers, last: a Java machine, once started, keeps a core busy now and then."""
     print("\nPeers:")
+    found = {}
     for name in PEERS:
         result = measure(name, X, y)
         if result is None:
             print(f"  {name:40} missing here")
             continue
         speed, error = result
-        times = ", ".join(f"{label} {ours[label] / speed:,.0f} times" for label in COUNTERPARTS[name])
+        times = ", ".join(f"{label} {ours[label][0] / speed:,.0f} times" for label in COUNTERPARTS[name])
         rows = PEERS[name][1]
+        found[name] = [speed, error, {label: [ours[label][0] / speed, ours[label][1]] for label in COUNTERPARTS[name]}]
         print(f"  {name:40} {speed:12,.0f} rows/s, error {error:.4f} on {rows:,} rows. Ours: {times}", flush=True)
+    return found
 
 
 def one_at_a_time(X: Array, y: Labels) -> None:
@@ -177,19 +183,27 @@ def one_at_a_time(X: Array, y: Labels) -> None:
     print(f"\nOne sample at a time: predict {predict:.0f} us; predict and learn in one call {learn:.0f} us (medians).")
 
 
-def weighters(X: Array, y: Labels) -> None:
-    d, n = X.shape[1], 20_000
+def weighters(X: Array, y: Labels) -> dict[str, float]:
+    d, n = X.shape[1], min(20_000, len(y))
+    found = {}
     print("\nWeighters on online Perceptrons, microseconds a row:")
-    choices: list[Weighter[Any]] = [GammaRate(), JointGaussian(100.0), JointGaussian()]
-    for weighter in choices:
+    choices: dict[str, Weighter[Any]] = {
+        "`GammaRate()`": GammaRate(),
+        "`JointGaussian(100.0)`": JointGaussian(100.0),
+        "`JointGaussian()`": JointGaussian(),
+    }
+    for name, weighter in choices.items():
         seconds, error = stream_seconds(started(PerceptronBank(MEMBERS), weighter, d), X[:n], y[:n])
-        print(f"  {weighter!s:75} {seconds / n * 1e6:6.1f} us, error {error:.4f}", flush=True)
+        found[name] = seconds / n * 1e6
+        print(f"  {name:75} {seconds / n * 1e6:6.1f} us, error {error:.4f}", flush=True)
     seconds, error = stream_seconds(started(mixed(MEMBERS), JointGaussian(), d), X[:n], y[:n])
     print(f"  {'mixed members, JointGaussian()':75} {seconds / n * 1e6:6.1f} us, error {error:.4f}")
+    return {**found, "`JointGaussian()`, mixed members": seconds / n * 1e6}
 
 
-def saving(X: Array, y: Labels) -> None:
+def saving(X: Array, y: Labels) -> dict[str, list[float]]:
     print("\nSaving, both fsyncs included (median of 50):")
+    found = {}
     choices: list[Weighter[Any]] = [GammaRate(), JointGaussian()]
     for weighter in choices:
         model = Ensemble(PerceptronBank(MEMBERS), weighter).start(X.shape[1], rng=0)
@@ -202,30 +216,36 @@ def saving(X: Array, y: Labels) -> None:
                 save(model, path)
                 times.append(time.perf_counter() - start)
             size = path.stat().st_size
+        found[type(weighter).__name__] = [1e3 * statistics.median(times), size / 1000]
         print(f"  {type(weighter).__name__:14} {1e3 * statistics.median(times):.1f} ms, {size / 1000:.0f} KB")
+    return found
 
 
-def scaling() -> None:
-    """Cost over three decades of rows, members and non-zeros: microseconds per row, per member, per non-zero."""
+def scaling(most: float) -> dict[str, dict[str, float]]:
+    """Return microseconds a row, over three decades of rows, members and non-zeros."""
     rng = np.random.default_rng(0)
     print("\nLinear cost: online Perceptrons with GammaRate.")
+    found: dict[str, dict[str, float]] = {}
     for what, sizes in (
         ("rows", [(10**k, 100, 50) for k in (3, 4, 5, 6)]),
         ("members", [(2000, 10**k, 50) for k in (1, 2, 3, 4)]),
         ("non-zeros", [(2000, 100, 10**k) for k in (1, 2, 3, 4)]),
     ):
-        cells = []
+        found[what] = {}
         for n, m, nonzeros in sizes:
+            if n * m * nonzeros > most * 100 * 54:
+                continue
             X = rng.standard_normal((min(n, 10_000), nonzeros))
             y = rng.integers(0, 2, len(X))
             X, y = np.tile(X, (n // len(X), 1)), np.tile(y, n // len(y))
             seconds, _ = stream_seconds(started(PerceptronBank(m), GammaRate(), nonzeros), X, y)
             size = {"rows": n, "members": m, "non-zeros": nonzeros}[what]
-            cells.append(f"{size:,}: {seconds / n * 1e6:.2f}")
-        print(f"  us a row by {what}: " + "; ".join(cells), flush=True)
+            found[what][f"{size:,}"] = seconds / n * 1e6
+        print(f"  us a row by {what}: {found[what]}", flush=True)
+    return found
 
 
-def start_up() -> None:
+def start_up() -> list[float]:
     timed = "import time; start = time.perf_counter(); {}; print(time.perf_counter() - start)"
     first_call = (
         "import numpy as np; from bayesvote import Ensemble, PerceptronBank; "
@@ -238,16 +258,25 @@ def start_up() -> None:
 
     light, whole = best(lambda: run("import bayesvote")), best(lambda: run(first_call))
     print(f"\nimport bayesvote: {light:.2f} s; import and first call: {whole:.2f} s.")
+    return [light, whole]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rows", type=int, help="of each stream, at most")
+    asked = parser.parse_args()
+    X, sparse, y, title = load("covtype", 581_012, 54)
+    X, sparse, y = X[: asked.rows], sparse[: asked.rows], y[: asked.rows]
+    found: dict[str, Any] = {"covtype": ensembles(X, y, sparse, title)}
+    speeds = boosters(X, y, found["covtype"]["us"]["online Perceptrons"] / 1e6)
+    one_at_a_time(X, y)
+    found |= {"weighters": weighters(X, y), "saved": saving(X, y)}
+    adult, adult_sparse, adult_y, adult_title = load("adult", 48_842, 123)
+    n = asked.rows
+    found["adult"] = ensembles(adult[:n], adult_y[:n], adult_sparse[:n], adult_title)
+    found |= {"scaling": scaling(asked.rows or math.inf), "start-up s": start_up(), "peers": beside_peers(X, y, speeds)}
+    results.write("speed", found, ["capymoa", "river", "vowpalwabbit"])
 
 
 if __name__ == "__main__":
-    stream, sparse, labels, title = load("covtype", 581_012, 54)
-    speeds = boosters(stream, labels, ensembles(stream, labels, sparse, title))
-    one_at_a_time(stream, labels)
-    weighters(stream, labels)
-    saving(stream, labels)
-    adult, adult_sparse, adult_labels, adult_title = load("adult", 48_842, 123)
-    ensembles(adult, adult_labels, adult_sparse, adult_title)
-    scaling()
-    start_up()
-    beside_peers(stream, labels, speeds)
+    main()

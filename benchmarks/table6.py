@@ -19,7 +19,7 @@ from bayesvote.experiments.default_classifier import MOST_ROWS, TABLE6
 from bayesvote.experiments.streams import stream
 from configurations import CONFIGURATIONS, LIBRARIES
 
-STORED = Path(__file__).with_suffix(".jsonl")
+STORED = Path(__file__).parent / "results" / "table6.jsonl"
 ORDERS = 5
 
 

@@ -29,13 +29,14 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+import results
 from bayesvote import BayesianEnsembleClassifier, __version__, load_dataset
 
 pandas: Any = import_module("pandas")
 Frame = Any
 Loaded = tuple[Frame, NDArray[Any]]  # the table without its label, and the labels
 Line = dict[str, Any]  # of the store
-STORED = Path(__file__).with_suffix(".jsonl")
+STORED = Path(__file__).parent / "results" / "tables.jsonl"
 OURS = "bayesvote"
 
 
@@ -289,7 +290,8 @@ def measure(table: str, trial: int, models: list[str], most: int) -> list[Line]:
         print(f"  {table}, trial {trial}, {name}: {wrong / len(y):.4f}, {seconds:.1f} s", file=sys.stderr)
         facts = {"table": table, "trial": trial, "most": most, "rows": len(y), "model": name, "mistakes": wrong}
         day = datetime.now(UTC).date().isoformat()
-        found.append(facts | {"seconds": seconds, "with": measured_with(name), "day": day})
+        probes = {"probes": results.stamp("table")["probes"]} if name == OURS else {}
+        found.append(facts | {"seconds": seconds, "with": measured_with(name), "day": day} | probes)
     return found
 
 

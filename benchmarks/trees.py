@@ -10,18 +10,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+import results
 from bayesvote import Ensemble, JointGaussian, TreeBank, decided, load_dataset, mixed
 from bayesvote._checks import Array, Labels
 from bayesvote.datasets import scale
 from bayesvote.members import Bank
 
-SETS = ("sonar", "splice", "mushrooms", "covtype", "changing")
+SETS = ("covtype", "changing", "mushrooms", "splice", "german", "diabetes", "breast-cancer", "heart", "sonar")
 MEMBERS: dict[str, Callable[[], Bank[Any]]] = {"mixed": mixed, "trees": TreeBank}
 ROWS = 30_000
 SEEDS = 3
@@ -90,7 +91,9 @@ def measured(what: str, members: str, name: str, n_cores: int) -> dict[str, floa
 def main(names: list[str]) -> None:
     n_cores = min(2, len(os.sched_getaffinity(0)))
     print(f"Ensembles with JointGaussian(); errors are means of {SEEDS} orders, at most {ROWS:,} rows.")
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for name in names or SETS:
+        found[name] = {}
         for members in MEMBERS:
             one, more = (measured("stream", members, name, cores) for cores in (1, n_cores))
             single = measured("one_by_one", members, name, 1)
@@ -101,8 +104,27 @@ def main(names: list[str]) -> None:
                 + ", ".join(f"{label} {value:.0f}" for label, value in single.items()),
                 flush=True,
             )
+            found[name][members] = {"error": one["error"], "us": one["processor"]} | single
             if more["error"] != one["error"]:
                 raise SystemExit(f"{name}: cores must not change the error, got {one['error']} and {more['error']}.")
+    results.write("trees", found)
+
+
+def beside_mixed(result: results.Result) -> Iterator[str]:
+    """Yield the table of docs/choosing.md: CPU times, on one core."""
+    yield (
+        "| weighed by `JointGaussian` | mixed: error | trees: error | mixed: us a row | trees: us a row "
+        "| one row of trees: median, us | worst, us |"
+    )
+    yield "|---|" + "---:|" * 6
+    for name, of in result.figures.items():
+        mixed, trees = of["mixed"], of["trees"]
+        errors = [
+            f"**{one['error']:.4f}**" if one["error"] <= min(mixed["error"], trees["error"]) else f"{one['error']:.4f}"
+            for one in (mixed, trees)
+        ]
+        times = (mixed["us"], trees["us"], trees["processor median"], trees["processor worst"])
+        yield f"| {name} | " + " | ".join([*errors, *("" if time is None else f"{time:.0f}" for time in times)]) + " |"
 
 
 if __name__ == "__main__":

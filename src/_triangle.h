@@ -9,8 +9,8 @@
 
 #define QUAD (4 / IN_VECTOR) /* vectors of four numbers */
 
-/* What was put off: to take u u' from the matrix A and, if it drifts, to multiply it by a scale and add to its diagonal.
- * Then, with x, A x into out. In one pass, as both read all of A.
+/* What was put off: to take u u' from the matrix A, or to add it where ``subtract`` is -1, and, if it drifts, to multiply
+ * it by a scale and add to its diagonal. Then, with x, A x into out. In one pass, as both read all of A.
  *
  * Squares of four rows on the diagonal are kept whole: u u' is symmetric to the last bit, and so they stay. */
 static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, const double *u, const double scale,
@@ -24,7 +24,7 @@ static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, c
         vector sums[4][QUAD], ui[4], xi[4];
         for (int r = 0; r < 4; r++) {
             if (subtract)
-                ui[r] = (vector){0.0} + u[i + r];
+                ui[r] = (vector){0.0} + (subtract < 0 ? -u[i + r] : u[i + r]);
             if (multiply)
                 xi[r] = (vector){0.0} + x[i + r];
         }
@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) void pass(double *A, ptrdiff_t m, c
         double sum = 0.0;
         for (ptrdiff_t j = 0; j <= i; j++) {
             if (subtract) {
-                row[j] -= u[i] * u[j];
+                row[j] -= (subtract < 0 ? -u[i] : u[i]) * u[j];
                 if (drift)
                     row[j] = scale * row[j] + (j == i ? added : 0.0);
             }
@@ -103,6 +103,12 @@ static void only_multiply(double *A, ptrdiff_t m, const double *x, double *out) 
 }
 
 static void only_subtract(double *A, ptrdiff_t m, const double *u) { pass(A, m, u, 1.0, 0.0, 0, 0, 1, 0, 0); }
+
+static void add_and_multiply(double *A, ptrdiff_t m, const double *u, const double *x, double *out) {
+    pass(A, m, u, 1.0, 0.0, x, out, -1, 0, 1);
+}
+
+static void only_add(double *A, ptrdiff_t m, const double *u) { pass(A, m, u, 1.0, 0.0, 0, 0, -1, 0, 0); }
 
 static void drift_and_multiply(double *A, ptrdiff_t m, const double *u, double scale, double added, const double *x,
                                double *out) {

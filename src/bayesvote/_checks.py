@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ Labels = NDArray[np.intp]
 
 MOST_WEIGHT = 1e9  # of a sample; far beyond it posteriors lose their digits, and sums of weights overflow
 MOST_PARAMETER = 1e100  # beyond it, or below its inverse, sums and squares leave the range of numbers
+_FIRST_ROUNDED = 2**53  # floats hold all smaller integers
 
 
 class Argument(NamedTuple):
@@ -93,10 +95,20 @@ def positive(who: str, name: str, value: float, *, zero: bool = False) -> None:
     """Require a finite real number above zero (or at zero, with ``zero=True``) whose square is one, too."""
     floor = "at least 0" if zero else "above 0"
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+    if not number or overflows(value) or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise InputError(who, name, f"must be a finite number {floor}", repr(value))
     if value and not 1 / MOST_PARAMETER <= value <= MOST_PARAMETER:
         raise InputError(who, name, f"must be from {1 / MOST_PARAMETER:g} to {MOST_PARAMETER:g}", repr(value))
+
+
+def overflows(value: Any) -> bool:
+    """Return True for a number that is too large for float64."""
+    with suppress(TypeError, ValueError):
+        try:
+            float(value)
+        except OverflowError:
+            return True
+    return False
 
 
 def integer(who: str, name: str, value: int, *, least: int = 1) -> None:
@@ -153,6 +165,9 @@ def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
     try:
         # Kernels count rows by their weights: a copy, as another thread might change the caller's.
         w = np.array(unmasked(who, "sample_weight", sample_weight), dtype=np.float64, order="C")
+    except OverflowError:
+        must, do = f"must be at most {MOST_WEIGHT:g}", "Divide all weights by one number."
+        raise InputError(who, "sample_weight", must, "a number too large for float64", do) from None
     except (TypeError, ValueError) as error:
         if isinstance(error, RefusalError):
             raise
@@ -198,23 +213,48 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
 
 
 def label_array(y: Any, name: str = "y") -> Any:
-    r"""Labels as they are, but a list with text that ends in NUL as objects: NumPy would strip it from strings.
+    r"""Return labels as they are, or as an array that keeps them apart where NumPy would not.
 
-    Missing labels are refused, masked ones, and text beside labels of other kinds, which have no order.
+    NumPy strips NUL from the end of strings, and takes some large integers for floats. Missing labels are refused,
+    masked ones, and text beside labels of other kinds, which have no order.
 
     >>> label_array(["x", "x\0"])
     array(['x', 'x\x00'], dtype=object)
+    >>> label_array([2**63 + 1, 5])
+    array([9223372036854775809,                   5], dtype=uint64)
     """
     unmasked("", name, y)
     if isinstance(y, (list, tuple)):
         ends_in_nul = any(isinstance(label, str) and label.endswith("\0") for label in y)
         if any(label is None or isinstance(label, str) for label in y):
             _check_objects(list(y), name)  # or NaN would become the text "nan", and 1 the same as "1"
-        return np.array(y, dtype=object) if ends_in_nul else y
+        return np.array(y, dtype=object) if ends_in_nul else unrounded(y)
     given = np.asarray([] if y is None else y)
     if given.dtype.kind in "OmM":
         _check_objects(given.ravel().tolist() if given.dtype.kind == "O" else list(given.ravel()), name)
-    return y
+    if given.dtype.kind in "iu":  # scikit-learn would make floats of nullable integers
+        return given
+    return unrounded(y)
+
+
+def unrounded(y: Any) -> Any:
+    """Return y or, if its labels are integers that NumPy would make floats or objects of, an exact array of them."""
+    if isinstance(y, list | tuple):
+        labels: Sequence[Any] = y
+    else:
+        given = np.asarray([] if y is None else y)
+        if given.dtype.kind != "O" or given.ndim != 1:
+            return y
+        labels = given.tolist()
+    if not all(isinstance(label, int | float | np.integer | np.floating) for label in labels):
+        return y
+    plain = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    if plain and all(type(label) is int for label in plain):
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= min(plain) and max(plain) <= np.iinfo(dtype).max:
+                return np.array(plain, dtype=dtype)
+    large = any(type(label) is int and abs(label) > _FIRST_ROUNDED for label in plain)
+    return np.array(plain, dtype=object) if large else y
 
 
 def _check_known(labels: list[Any], name: str) -> None:
@@ -245,6 +285,8 @@ def _check_objects(labels: list[Any], name: str) -> None:
 
 def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
     """Places of labels among the sorted classes, which must hold them all."""
+    if _rounded(y, classes):
+        y, classes = y.astype(object), classes.astype(object)
     # No place may be outside, even if another thread changes y between the two lines: kernels trust them.
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     unknown = classes[places] != y
@@ -260,3 +302,11 @@ def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
         error.row = row
         raise error
     return places
+
+
+def _rounded(y: NDArray[Any], classes: NDArray[Any]) -> bool:
+    """Return whether NumPy would compare integers as floats, and the classes are too large for that."""
+    kinds = {y.dtype.kind, classes.dtype.kind}
+    if len(kinds) == 1 or not kinds <= {*"iuf"} or len(classes) == 0:
+        return False
+    return bool(max(abs(classes[0].item()), abs(classes[-1].item())) >= _FIRST_ROUNDED)

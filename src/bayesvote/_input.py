@@ -1,15 +1,15 @@
 """What every bank and booster does with its input: check it once, and hold it in one form."""
 
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, InputError, InputTypeError, Labels, integer, labels, unmasked, weights
+from bayesvote._checks import Array, InputError, InputTypeError, Labels, integer, labels, overflows, unmasked, weights
 from bayesvote._sparse import MOST_FEATURES, checked_csr
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ _T = TypeVar("_T")
 
 # Squares of larger values would overflow in a member's sums, which would ruin it for good.
 LARGEST = 1e100
+TOO_LARGE = "Divide such values by a constant, or mark them as missing with NaN."
 
 
 class Rows(NamedTuple):
@@ -163,6 +164,23 @@ def plain(who: str, X: Any) -> Any:
     return unmasked(who, "X", X)
 
 
+@contextmanager
+def within_float64(who: str, X: Any) -> Iterator[None]:
+    """Raise an error that names the place where X holds a number too large for float64, such as the integer 10**400."""
+    try:
+        yield
+    except OverflowError:
+        place = next((f" in row {t}, column {j}" for t, j, cell in _cells(X) if overflows(cell)), "")
+        must = f"must hold finite numbers below {LARGEST:g} in size"
+        raise InputError(who, "X", must, f"a number too large for float64{place}", TOO_LARGE) from None
+
+
+def _cells(X: Any) -> Iterator[tuple[int, int, Any]]:
+    rows = np.asarray(X, dtype=object)
+    if rows.ndim == 2:
+        yield from ((t, j, cell) for t, row in enumerate(rows) for j, cell in enumerate(row))
+
+
 def is_sparse(X: Any) -> bool:
     """Whether these are rows of SciPy."""
     # A caller with a sparse matrix has imported scipy.sparse; nobody else should wait for that.
@@ -198,7 +216,7 @@ def check_labelled(
 def _dense(who: str, X: Any) -> Rows:
     given = np.asarray(plain(who, X))[...]  # a view, whose shape nobody else can change
     if given.dtype.kind == "O":
-        with suppress(TypeError, ValueError):
+        with within_float64(who, given), suppress(TypeError, ValueError):
             given = given.astype(np.float64)
     if given.dtype.kind not in "fiub":
         raise InputTypeError(who, "X", "must hold real numbers", f"{given.dtype} values", "Encode them first.")

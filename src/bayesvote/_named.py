@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from bayesvote._checks import InputError, one_of
@@ -45,14 +46,23 @@ def make(who: str, option: str, text: str, table: Mapping[str, Callable[..., Any
 
 
 def initializer(
-    parameters: Sequence[inspect.Parameter], then: Callable[[Any], None] | None = None
+    parameters: Sequence[inspect.Parameter],
+    then: Callable[[Any], None] | None = None,
+    hints: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[..., None]:
-    """Return a constructor that takes these parameters, keeps each under its name, and then does the rest."""
+    """Return a constructor that takes these parameters, keeps each under its name, and then does the rest.
+
+    ``hints`` tell what to do about parameters that it does not take.
+    """
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     signature = inspect.Signature([first, *parameters])
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        given = signature.bind(self, *args, **kwargs)
+        try:
+            given = signature.bind(self, *args, **kwargs)
+        except TypeError as error:
+            told = [f" {hint}" for name, hint in hints.items() if name in kwargs]
+            raise TypeError(f"{type(self).__name__}: {error}.{''.join(told)}") from None
         given.apply_defaults()
         for name in list(given.arguments)[1:]:
             setattr(self, name, given.arguments[name])

@@ -29,17 +29,21 @@ class Scales(NamedTuple):
     def standardised_knowing(self, rows: Rows, w: Array, centred: Centred | None) -> tuple[Rows, Centred | None]:
         """Return standardised rows, and the features that sparse rows may be centred by, for the next call.
 
-        Without these, all features are searched for them.
+        Without these, all features are searched for them. A missing value becomes 0, as if it were the centre.
         """
         from bayesvote._scale_kernels import centred_features, standardise, standardise_sparse
 
         if rows.dense is None:
             known = centred_features(self) if centred is None else centred
             values, columns, starts, known = standardise_sparse(rows, w, self, known)
-            return rows._replace(values=values, columns=columns, starts=starts), known
+            if rows.has_nan:
+                values[np.isnan(values)] = 0.0
+            return rows._replace(values=values, columns=columns, starts=starts, has_nan=False), known
         out = np.empty((rows.n, rows.width))
         standardise(rows, w, self, out)
-        return rows._replace(dense=out, values=out.reshape(-1)), None
+        if rows.has_nan:
+            out[np.isnan(out)] = 0.0
+        return rows._replace(dense=out, values=out.reshape(-1), has_nan=False), None
 
     def wider(self, n_features: int) -> "Scales":
         """Scales with room for more features, as if they had been 0 in every row so far."""

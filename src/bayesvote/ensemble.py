@@ -186,7 +186,7 @@ class Ensemble(Model[Any]):
         gap = self._gap or Gap.start(chunk.horizon)
         found, judged, at = list[Array](), np.zeros(chunk.rows.n, dtype=bool), 0
         while at < chunk.rows.n:
-            stop = at + gap.next_part(chunk.w[at:])
+            stop = at + gap.next_part(chunk.rows.n - at)
             part = chunk.part(at, stop)
             if gap.held:
                 judged[at:stop] = part.w != 0
@@ -347,8 +347,9 @@ class Ensemble(Model[Any]):
             raise InputError("Ensemble.merge", "both ensembles", "must have the same weighter and loss")
         with other.guard.read:
             if not _same(self.bank.state, other.bank.state):
-                must = "must have the same members, frozen in the same state"
-                raise InputError("Ensemble.merge", "both ensembles", must)
+                must, got = "must have the same members, frozen in the same state", "members that differ"
+                do = "Train and freeze the members once, and give each ensemble a copy of them."
+                raise InputError("Ensemble.merge", "both ensembles", must, got, do)
             theirs = deepcopy(other.state)
         with self.guard.write:
             self._state = self.weighter.merge(self.state, theirs)
@@ -473,9 +474,9 @@ class Ensemble(Model[Any]):
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two states hold the same arrays; other objects, of foreign members, are not looked at."""
+    """Return True if two states hold the same arrays and equal foreign members."""
     if isinstance(a, np.ndarray):
-        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return True
+        return isinstance(b, np.ndarray) and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    if isinstance(a, tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesvote._checks import Array
 from bayesvote._input import Rows, as_rows
 from bayesvote._journal import Chunk, Forecast
 from bayesvote._parts import MOST_ROWS, Arrays, require, within
@@ -66,12 +65,10 @@ class Gap(NamedTuple):
         """True in the gap, in which rows wait."""
         return self.seen >= self.period.n_learned
 
-    def next_part(self, w: Array) -> int:
-        """Return how many of the next rows, of weights w, come before the gap begins or ends."""
+    def next_part(self, n: int) -> int:
+        """Return how many of the next n rows are certain to come before the gap begins or ends."""
         period = self.period
-        left = (period.n_rows if self.held else period.n_learned) - self.seen
-        learned = np.flatnonzero(w != 0)
-        return len(w) if len(learned) < left else int(learned[left - 1]) + 1
+        return min(n, (period.n_rows if self.held else period.n_learned) - self.seen)
 
     def passed(self, rows: int) -> "Gap":
         """Return the progress after further rows."""

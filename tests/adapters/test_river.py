@@ -156,8 +156,7 @@ def test_absent_is_zero_and_nan_is_missing() -> None:
     gap = {**row, "f1": None, "f2": 1.0}
     X_gap = np.array([[-1.0, np.nan, 1.0, 0.5]])
     scores = full.model.bank.scores(X_gap)
-    assert np.isnan(scores).any()
-    assert not np.isnan(scores).all()
+    assert not np.array_equal(scores, full.model.bank.scores(np.nan_to_num(X_gap)))
     assert list(full.predict_proba_one(gap).values()) == chances(full.model, X_gap)
     assert full.predict_proba_one(gap) == full.predict_proba_one({**gap, "f1": float("nan")})
 
@@ -483,3 +482,17 @@ def test_texts_are_kept_in_constant_memory_and_missing_ones_are_known() -> None:
     assert sum(str(name).startswith("id=") for name in names) == 65  # and one for what is missing
     assert sum(str(name).startswith("id#") for name in names) == 16
     assert "id=" in names
+
+
+@pytest.mark.parametrize("name", ["BayesianEnsembleClassifier", "OzaBoostClassifier"])
+def test_parameters_that_have_no_meaning_here_are_refused_with_what_to_do(name: str) -> None:
+    kind = getattr(import_module("bayesvote.adapters.river"), name)
+    with pytest.raises(TypeError, match=rf"{name}: got an unexpected .* 'random_state'\. Use seed= instead"):
+        kind(random_state=0)
+    with pytest.raises(TypeError, match=r"'shuffle'\. Rows come one by one"):
+        kind(shuffle=False)
+    for seed in (-1, "x"):
+        with pytest.raises(ValueError, match=f"{name}: seed must be an integer of at least 0 or None, got {seed!r}"):
+            kind(seed=seed)
+    with pytest.raises(ValueError, match=f"{name}: columns must be None, as rows of single instances"):
+        kind(columns={"a": "category"})

@@ -22,8 +22,10 @@ def rows(n: int = 300) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("booster", BOOSTERS)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_they_are_plain_boosters_over_standardised_rows(booster: Any, n_classes: int) -> None:
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_they_are_plain_boosters_over_standardised_rows(booster: Any, n_classes: int, missing: float) -> None:
     X, y = rows()
+    X[np.random.default_rng(2).random(X.shape) < missing] = np.nan
     y = np.minimum(y, n_classes - 1)
     w = np.random.default_rng(1).choice([0.0, 1.0, 2.0], len(y))
     scaled = booster(n_members=5, scale=True).start(4, n_classes, rng=3)
@@ -38,8 +40,21 @@ def test_they_are_plain_boosters_over_standardised_rows(booster: Any, n_classes:
 
 
 @pytest.mark.parametrize("booster", BOOSTERS)
+def test_a_row_with_a_missing_value_is_predicted_and_learned(booster: Any) -> None:
+    X, y = rows()
+    model = booster(n_members=5, scale=True).start(4, 3, rng=3)
+    model.decide_then_learn(X, y)
+    before = dumps(model)
+    x = [[np.nan, X[0, 1], np.nan, 0.0]]
+    assert np.any(model.decide_then_learn(x, [1]))
+    assert dumps(model) != before
+    assert model.about()["rows_learned"] == 301
+
+
+@pytest.mark.parametrize("booster", BOOSTERS)
 def test_chunks_sparse_rows_and_files_give_the_same_bits(booster: Any) -> None:
     X, y = rows(900)
+    X[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan
     whole = booster(n_members=40, scale=True).start(4, 3, rng=3)
     expected = whole.decide_then_learn(X, y)
     parts = booster(n_members=40, scale=True).start(4, 3, rng=3)

@@ -9,15 +9,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, fields
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from bayesvote import load
-from bayesvote.cli.checkpoint import Checkpoint
+from bayesvote.cli.checkpoint import Checkpoint, Fingerprint
 from bayesvote.cli.interrupts import Stopped, interrupts
+from bayesvote.cli.settings import Settings
 from bayesvote.evaluate import Tally
 from bayesvote.evaluate._late import Waiting
 from cli.helpers import Cli, write_csv
@@ -176,6 +181,74 @@ def test_resume_refuses_what_is_not_the_same_run(tmp_path: Path, file: Path, cli
     assert "must be a checkpoint" in strange
     assert "Name the right file with --checkpoint, or a new one to start again." in strange
     assert cli("run", file, "--resume").code == 2
+
+
+def test_altered_labels_are_refused_on_resume(tmp_path: Path, cli: Cli) -> None:
+    file = write_csv(tmp_path / "rows.csv", 100)
+    kept = ("--members", "perceptron", "--n-members", 3, "--checkpoint", tmp_path / "state")
+    assert cli("run", file, *kept).code == 0
+    text = file.read_text()
+    for old, new in ((",yes\n", ",no\n"), (",no\n", ",yes\n")):
+        file.write_text(text.replace(old, new, 1))
+        refused = cli("run", file, *kept, "--resume")
+        assert refused.code == 1
+        assert f"must start with the rows of the checkpoint {tmp_path / 'state'}" in refused.err
+    file.write_text(text)
+    assert cli("run", file, *kept, "--resume").code == 0
+
+
+def fingerprint(X: Any, labels: str = "abba", chunks: int = 1) -> list[str]:
+    found, edges = Fingerprint(), np.linspace(0, 4, chunks + 1, dtype=int).tolist()
+    for first, last in pairwise(edges):
+        rows = {name: values[first:last] for name, values in X.items()} if isinstance(X, dict) else X[first:last]
+        found.add(rows, np.array(list(labels))[first:last])
+    return found.sums
+
+
+@pytest.mark.parametrize("kind", ["table", "array", "sparse"])
+def test_any_altered_row_has_another_fingerprint(kind: str) -> None:
+    def rows(**changed: Any) -> Any:
+        one, two = np.array([1.0, 0.0, 3.0, 4.0]), np.array([5.0, 6.0, 0.0, 8.0])
+        table: dict[str, Any] = {"one": one, "two": two, "text": ["a", "b", "a,b", "c"]} | changed
+        if kind == "table":
+            return table
+        X: Any = np.column_stack((table["one"], table["two"]))
+        return X if kind == "array" else csr_array(X)
+
+    known = fingerprint(rows())
+    assert all(fingerprint(rows(), chunks=chunks) == known for chunks in (2, 4))
+    altered = [
+        fingerprint(rows(), "abbb"),
+        fingerprint(rows(one=np.array([1.0, 0.0, 3.0, 4.5]))),
+        fingerprint(rows(one=np.array([0.0, 1.0, 3.0, 4.0]))),
+        # The numbers of rows 2 and 3 in the other column.
+        fingerprint(rows(one=np.array([1.0, 6.0, 0.0, 4.0]), two=np.array([5.0, 0.0, 3.0, 8.0]))),
+    ]
+    if kind == "table":
+        altered += [fingerprint(rows(text=["a", "b", "a", "c"])), fingerprint(rows(text=["a", "b", "c", "a,b"]))]
+        swapped = {"one": rows()["two"], "two": rows()["one"], "text": rows()["text"]}
+        altered += [fingerprint(swapped)]
+    assert known not in altered
+
+
+def test_a_run_is_resumed_with_the_options_that_it_had() -> None:
+    """But for those of which it does not matter, or which are compared otherwise."""
+    settings = Settings()
+    for field in fields(Settings):
+        other = asdict(settings) | {field.name: {"zip": "category"} if field.name == "columns" else "other"}
+        assert len(settings.differences(other)) == (field.name not in ("classes", "bad_lines")), field.name
+    assert settings.differences(asdict(settings) | {"columns": {"zip": "drop"}}) == []
+
+
+def test_predictions_after_the_checkpoint_are_cut_off(tmp_path: Path, cli: Cli) -> None:
+    """As a crash leaves them between two checkpoints; here there are no rows left that would be written over them."""
+    file, said = write_csv(tmp_path / "rows.csv", 100), tmp_path / "p.csv"
+    kept = ("--members", "perceptron", "--n-members", 3, "--checkpoint", tmp_path / "state", "--predictions", said)
+    assert cli("run", file, *kept).code == 0
+    written = said.read_bytes()
+    said.write_bytes(written + b"101,yes,no,0.5\n")
+    assert cli("run", file, *kept, "--resume").code == 0
+    assert said.read_bytes() == written
 
 
 def test_a_file_that_grew_is_gone_on_with(tmp_path: Path, cli: Cli) -> None:

@@ -214,6 +214,9 @@ def test_labels_are_weighed_as_asked(cli: Cli, tmp_path: Path) -> None:
             recalls[given] = json.loads(done.out)["balanced_accuracy"]
         rare = load(tmp_path / "m").classes_[1]
         assert load(tmp_path / "m").class_weight == {load(tmp_path / "m").classes_[0]: 1.0, rare: 9.0}
+        said = json.loads(cli("inspect", tmp_path / "m", "--json").out)
+        assert "rows_learned" not in said
+        assert said["weight_learned"] == np.where(y, 9, 1).sum()
         assert recalls[f"{labels[1]}=9"] == recalls[f"{labels[0]}=1, {labels[1]}=9"]
         assert min(recalls["balanced"], recalls[f"{labels[1]}=9"]) > recalls[None] + 0.05
 

@@ -78,6 +78,39 @@ def test_kinds_are_stated(cli: Cli, table: Path, tmp_path: Path) -> None:
         assert words in refused.err
 
 
+def test_the_order_of_day_and_month_is_stated(cli: Cli, tmp_path: Path) -> None:
+    """Dates in either order teach what ISO dates teach."""
+    days = [(day, month) for month in (1, 4, 7, 12) for day in range(1, 12)] * 3
+    forms = {"--date": "2020-{1:02d}-{0:02d}", "--day-first": "{0}/{1}/2020", "--month-first": "{1}/{0}/2020"}
+    said = {}
+    for option, form in forms.items():
+        path, written = tmp_path / f"rows{option}.csv", tmp_path / f"said{option}.csv"
+        lines = [f"{form.format(day, month)},{'yes' if day < month else 'no'}" for day, month in days]
+        path.write_text("\n".join(["when,y", *lines]))
+        done = cli("run", path, *SMALL, option, "when", "--predictions", written)
+        assert done.code == 0, done.err
+        said[option] = written.read_text()
+    assert said["--day-first"] == said["--month-first"] == said["--date"]
+
+
+def test_a_date_in_the_other_order_is_a_bad_line(cli: Cli, tmp_path: Path) -> None:
+    path, model = tmp_path / "rows.csv", tmp_path / "m"
+    dates = [f"{1 + i % 28}/4/2020" for i in range(60)]
+    dates[39] = "1/25/2020"
+    path.write_text("when,y\n" + "".join(f"{date},{'uv'[i % 2]}\n" for i, date in enumerate(dates)))
+    command = ("run", path, *SMALL, "--day-first", "when")
+    words = "line 41: column 'when' must hold a date as 2020-12-31 or 31/12/2020 in every row, got '1/25/2020'"
+    refused = cli(*command)
+    assert refused.code == 1
+    assert words in refused.err
+    done = cli(*command, "--bad-lines", "skip", "-o", model)
+    assert done.code == 0, done.err
+    refused = cli("predict", model, path)
+    assert refused.code == 1
+    assert words in refused.err
+    assert cli("predict", model, path, "--bad-lines", "skip").out.count("\n") == 60
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_bad_date_is_a_bad_line(cli: Cli, tmp_path: Path, form: str) -> None:
     dates = [f"2008-11-{1 + i % 28:02d}" for i in range(120)]

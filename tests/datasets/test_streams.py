@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesvote._checks import Array, InputError
-from bayesvote.datasets import Chunk, Stream, _sources, stream, stream_unlabelled, survey
+from bayesvote.datasets import Chunk, Stream, _sources, stream, stream_unlabelled, streams, survey
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -140,9 +140,10 @@ BAD_LIBSVM = {
     "1 x:3": "index:value pairs",
     "1 qid:3 1:2": "index:value pairs",
     "1 -1:3": "index:value pairs",
-    "1 0:3": "must rise",
-    "1 2:3 2:4": "must rise",
-    "1 3:3 2:4": "must rise",
+    "1 0:3": "feature indices must start at 1, got 0. Add 1 to every index",
+    "1 2:3 2:4": "feature indices must differ, got 2 twice",
+    "1 3:3 2:4 3:1": "feature indices must differ, got 3 twice",
+    "1 3:3 2:four 3:1": "feature 2 must be a finite number, got 'four'",
     "1 4:1": "must be at most 3, got 4",
     "1 99999999999999999999:1": "index:value pairs",
     "1 1:inf": "feature 1 must be a finite number, got 'inf'",
@@ -193,6 +194,46 @@ def test_values_of_a_bad_line_do_not_reach_the_next_one(tmp_path: Path) -> None:
     assert lines == [1, 3]
 
 
+@pytest.mark.parametrize("chunk_size", [1, 2, 4096])
+def test_libsvm_indices_may_come_in_any_order(tmp_path: Path, chunk_size: int) -> None:
+    rising = b"1 1:1.5 2:0.12345678901234567890 3:nan\n0 2:2\n1 1:3 3:4\n"
+    other = b"1 3:nan 1:1.5 2:0.12345678901234567890\n0 2:2\n1 3:4 1:3\n"
+    expected, found = (
+        gather(stream(save(tmp_path, name, text), "libsvm", chunk_size=chunk_size))
+        for name, text in (("rising", rising), ("other", other))
+    )
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert found[1:] == expected[1:]
+    for chunk in stream(save(tmp_path, "other", other), "libsvm", chunk_size=chunk_size):
+        assert chunk.X.has_sorted_indices
+        chunk.X.check_format(full_check=True)
+
+
+def test_a_bad_libsvm_line_is_described_even_beyond_the_width_of_the_others(tmp_path: Path) -> None:
+    for line, reason in (
+        ("0 7:1 7:2", "feature indices must differ, got 7 twice"),
+        ("0 7:1 x", "after the label must come index:value pairs"),
+        ("0 7:one", "feature 7 must be a finite number, got 'one'"),
+        ("0 7:1 0:2", "feature indices must start at 1, got 0"),
+        ("0 2000000:1", "feature indices must be at most 1048576, got 2000000. State the number of features"),
+    ):
+        path = save(tmp_path, "rows", f"1 1:1 2:2\n{line}\n".encode())
+        with pytest.raises(ValueError, match=f"line 2: {reason}"):
+            gather(stream(path, "libsvm"))
+        rows = stream(path, "libsvm", bad_lines="skip")
+        assert gather(rows)[0].tolist() == [[1, 2]]
+        assert rows.n_features == 2
+
+
+def test_a_libsvm_file_that_grows_wider_between_two_readings_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_width", lambda _: 2)
+    rows = stream(save(tmp_path, "rows", b"1 1:1 2:2\n0 3:1 1:1\n"), "libsvm")
+    with pytest.raises(ValueError, match="line 2: feature indices must be at most 2, as when the file was first read"):
+        gather(rows)
+
+
 def test_reports_are_bounded(tmp_path: Path) -> None:
     rows = stream(save(tmp_path, "x.svm", b"1 1:1\n" + b"nonsense here\n" * 1000), bad_lines="skip")
     assert gather(rows)[2] == [1]
@@ -207,7 +248,11 @@ def test_reports_are_bounded(tmp_path: Path) -> None:
         (["one", "2", "0.5"], ["one", "2", "0.5"]),
         (["é", "ß", "é"], ["é", "ß", "é"]),
         (["1_0", "1", "2"], ["1_0", "1", "2"]),
-        ([f"{2**60}", f"{2**60 + 1}", "1"], [f"{2**60}", f"{2**60 + 1}", "1"]),
+        ([f"{2**60}", f"{2**60 + 1}", "1"], [2**60, 2**60 + 1, 1]),
+        (["9007199254740993", "9007199254740992", f"{-(2**63)}"], [2**53 + 1, 2**53, -(2**63)]),
+        ([f"{2**63}", f"{2**63 + 1}", "1"], [f"{2**63}", f"{2**63 + 1}", "1"]),
+        (["01", "1", "001"], ["01", "1", "001"]),
+        (["9007199254740993.0", "9007199254740992", "1"], ["9007199254740993.0", "9007199254740992", "1"]),
     ],
 )
 def test_labels_are_what_the_first_is(tmp_path: Path, labels: list[str], expected: list[object]) -> None:

@@ -102,6 +102,8 @@ def test_abstention_masks_uncertain_rows() -> None:
     np.testing.assert_array_equal(masked.mask, certainty < 0.9)
     np.testing.assert_array_equal(masked.data, labels)
     assert (masked == y).mean() > np.mean(labels == y)
+    middle: Any = model.predict(X, abstain_below=np.sort(certainty)[50])  # as certain as asked for is enough
+    assert np.count_nonzero(middle.mask) == np.count_nonzero(certainty < np.sort(certainty)[50]) <= 50
     with pytest.raises(ValueError, match="abstain_below must be a probability"):
         model.predict(X, abstain_below=90)
 

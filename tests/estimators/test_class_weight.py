@@ -1,5 +1,6 @@
 """Weights of the classes: the same as sample weights, whatever the chunks, kept in files."""
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bayesvote import (
 from bayesvote._checks import Array
 from bayesvote.persistence import dumps, loads
 
+checks: Any = import_module("sklearn.utils.estimator_checks")
 CLASSIFIERS: list[Any] = [BayesianEnsembleClassifier, OzaBoostClassifier, OGBoostClassifier, OSBoostClassifier]
 
 
@@ -137,3 +139,40 @@ def test_river_looks_up_its_own_labels() -> None:
     for x, label in zip(rows, y.tolist(), strict=True):
         unknown.learn_one(x, label)
     assert loads(dumps(unknown)).predict_one(rows[0]) == unknown.predict_one(rows[0])
+
+
+def _outweighed(model: Any) -> None:
+    """Run scikit-learn's check: classes that weigh 1000 and 0.0001 in 50 rows that overlap."""
+    checks.check_class_weight_classifiers(type(model).__name__, model)
+
+
+@pytest.mark.parametrize("n_members", [1, 10, 100])
+@pytest.mark.parametrize("member", ["perceptron", "naive_bayes"])
+@pytest.mark.parametrize("kind", [OGBoostClassifier, OSBoostClassifier])
+def test_boosters_follow_weights_of_classes(kind: Any, member: str, n_members: int) -> None:
+    _outweighed(kind(n_members=n_members, member=member))
+
+
+@pytest.mark.parametrize("n_members", [10, 100])
+@pytest.mark.parametrize(
+    "members", ["adaptive", "fast", "mixed", "perceptron", "naive_bayes", "fern", "tree", "logistic"]
+)
+def test_ensembles_follow_weights_of_classes(members: str, n_members: int) -> None:
+    _outweighed(BayesianEnsembleClassifier(members, n_members=n_members))
+
+
+@pytest.mark.parametrize(("member", "n_members"), [("perceptron", 10), ("perceptron", 100), ("naive_bayes", 100)])
+def test_ozaboost_undoes_weights_of_classes(member: str, n_members: int) -> None:
+    """Why ``check_class_weight_classifiers`` is expected to fail: see CLASS_WEIGHTS in test_classifiers.py."""
+    with pytest.raises(AssertionError):
+        _outweighed(OzaBoostClassifier(n_members=n_members, member=member))
+
+    X, y = checks.make_blobs(centers=2, random_state=0, cluster_std=20)
+    model = OzaBoostClassifier(n_members=n_members, member=member, class_weight={0: 1000, 1: 0.0001}, random_state=0)
+    state: Any = model.fit(X, y).model_.state
+    right, wrong = state.record[0]
+    share = wrong / (right + wrong)
+    votes = np.log((1 - share) / np.maximum(share, 1e-10))
+    # The first member follows the weights, and has the largest vote in AdaBoost; here, the others have more in sum.
+    assert share[0] < 1e-6
+    assert np.abs(votes[1:]).sum() > votes[0]

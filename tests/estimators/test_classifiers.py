@@ -37,8 +37,13 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": ORDER,
     "check_sample_weight_equivalence_on_sparse_data": ORDER,
 }
-# Fifty noisy rows that overlap, with weights of 1000 and 0.0001: one pass is too short for a Perceptron to give in.
-ONE_PASS = {"check_class_weight_classifiers": "A Perceptron goes over the rows once, and only its mistakes move it."}
+CLASS_WEIGHTS = {
+    "check_class_weight_classifiers": (
+        "OzaBoost raises the weight of the rows that a member gets wrong to half of all weight, which undoes weights "
+        "of classes from the second member on. AdaBoost does so, too, but then measures errors near 1/2 and gives "
+        "these members small votes. OzaBoost measures the error of a member just after it has learned the row: too low."
+    )
+}
 CLASSIFIERS: list[Online] = [
     BayesianEnsembleClassifier(random_state=0),
     BayesianEnsembleClassifier("naive_bayes", 20, weighter="gamma_rate", calibrated=True, random_state=0),
@@ -61,9 +66,7 @@ def many_classes() -> tuple[Array, NDArray[np.intp]]:
 
 @pytest.mark.parametrize("classifier", [BayesianEnsembleClassifier(), *CLASSIFIERS], ids=str)
 def test_scikit_learns_own_checks(classifier: Online) -> None:
-    without_perceptrons = getattr(classifier, "members", "") in ("adaptive", "naive_bayes")
-    moved_enough = isinstance(classifier, (OGBoostClassifier, OSBoostClassifier))
-    expected = EXPECTED if without_perceptrons or moved_enough else EXPECTED | ONE_PASS
+    expected = EXPECTED | CLASS_WEIGHTS if isinstance(classifier, OzaBoostClassifier) else EXPECTED
     found = check_estimator(classifier, expected_failed_checks=expected, on_skip=None)
     by_status = {status: {c["check_name"] for c in found if c["status"] == status} for status in ("xfail", "skipped")}
     assert by_status["xfail"] == set(expected)
@@ -76,7 +79,7 @@ def test_probabilities_and_decision_function_agree_with_predict(classifier: Onli
     X, y = data()
     model = clone(classifier).fit(X[:300], y[:300])
     hidden = X[300:].copy()
-    hidden[0] = np.nan  # nobody can vote: a tie
+    hidden[0] = np.nan  # answered like an average row
     labels, chances, votes = model.predict(hidden), model.predict_proba(hidden), model.decision_function(hidden)
     assert chances.min() >= 0
     np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=0, atol=1e-14)
@@ -86,7 +89,6 @@ def test_probabilities_and_decision_function_agree_with_predict(classifier: Onli
     np.testing.assert_array_equal(logs, np.log(chances))
     best = votes.argmax(axis=1) if len(model.classes_) > 2 else (votes > 0).astype(int)
     np.testing.assert_array_equal(model.classes_[best], labels)
-    np.testing.assert_allclose(chances[0], 1 / len(model.classes_), atol=0.3)
     assert np.mean(labels == y[300:]) > 0.7
 
 

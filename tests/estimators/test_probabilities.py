@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from bayesvote._checks import Array, Labels
+from bayesvote._input import as_rows
 from bayesvote.datasets import load_dataset
 from bayesvote.datasets.loading import scale
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier, OGBoostClassifier
-from bayesvote.estimators._calibration import Calibration
+from bayesvote.estimators._calibration import Calibration, Trust, trust_in
+from bayesvote.losses import LossScale
 from bayesvote.members import PerceptronBank, Scaled, pretrain
 from bayesvote.model import (
     agreeing,
@@ -92,25 +94,46 @@ def test_calibration_of_weighted_and_of_parted_rows() -> None:
         np.testing.assert_array_equal(whole.information, other.information)
 
 
+@pytest.mark.parametrize(("scale_of", "trust"), [("MARGIN", Trust(1.0, 0.02)), ("LOG_PROBABILITY", Trust(100.0, 1e-6))])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_calibration_is_a_newton_step_per_row(n_classes: int) -> None:
+def test_calibration_is_a_newton_step_per_row(n_classes: int, scale_of: str, trust: Trust) -> None:
     given_out, losses, y = sure_of_itself(300, n_classes, np.random.default_rng(0))
     w, forgetting = np.random.default_rng(1).gamma(1.0, 2.0, 300), 0.98
     calibration = Calibration.start()
-    before = calibration.learn(given_out, losses, y, w, forgetting)
+    before = calibration.learn(given_out, losses, y, w, forgetting, trust_in(LossScale[scale_of]))
 
     mean, information = np.array([1.0, 0.0]), np.zeros((2, 2))
     for t in range(300):
         np.testing.assert_allclose(before[t], mean, rtol=1e-9, atol=1e-12)
         decision = np.arange(n_classes) == losses[t].argmin()
         # What a and b multiply, a row per label; softmax(features @ (a, b)) are the probabilities.
-        features = np.stack((np.log(np.maximum(given_out[t], 0.02 / n_classes)), decision), axis=1)
+        features = np.stack((np.log(np.maximum(given_out[t], trust.floor / n_classes)), decision), axis=1)
         p = np.exp(features @ mean) / np.exp(features @ mean).sum()
         off = features - p @ features
         information = forgetting * information + w[t] * (off.T * p) @ off
-        mean = np.maximum(mean + np.linalg.solve(information + np.eye(2), w[t] * off[y[t]]), 0.0)
+        mean = np.maximum(mean + np.linalg.solve(information + trust.precision * np.eye(2), w[t] * off[y[t]]), 0.0)
     np.testing.assert_allclose(calibration.mean, mean, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(np.triu(calibration.information), np.triu(information), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_tied_rows_teach_the_calibration_nothing_and_stay_as_they_are(n_classes: int) -> None:
+    """A tie has no decision that could be more or less probable than it seems."""
+    given_out, losses, y = sure_of_itself(300, n_classes, np.random.default_rng(0))
+    tie = np.arange(300) % 4 == 1
+    given_out[tie] = np.where(np.arange(n_classes) < 2, 0.4, 0.2)[None]
+    given_out /= given_out.sum(axis=1, keepdims=True)
+    losses = -given_out
+    whole, others = Calibration.start(), Calibration.start()
+    whole.learn(given_out, losses, y, np.ones(300), 0.99)
+    others.learn(given_out[~tie], losses[~tie], y[~tie], np.ones(int(np.sum(~tie))), 0.99)
+    for one, other in zip(whole, others, strict=True):
+        np.testing.assert_array_equal(one, other)
+    a, b = 0.7, 1.5
+    found = Calibration(np.array([a, b]), np.zeros((2, 2))).calibrated(given_out, losses)
+    decision = np.eye(n_classes)[losses.argmin(axis=1)] * ~tie[:, None]
+    expected = np.maximum(given_out, 0.02 / n_classes) ** a * np.exp(b * decision)
+    np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
 
 
 def test_fitting_again_forgets_the_calibration() -> None:
@@ -157,6 +180,36 @@ def test_the_classifier_calibrates_by_what_it_said_before_the_label_was_known() 
     expected = Calibration.start()
     expected.learn(from_losses(said), said, data.y, np.ones(len(data.y)), 0.99)
     np.testing.assert_array_equal(model.calibration_.mean, expected.mean)
+
+
+def test_the_default_is_calibrated_with_a_prior_that_trusts_its_probabilities() -> None:
+    data = load_dataset("heart")
+    X, y = np.asarray(scale(data.X)), np.unique(data.y, return_inverse=True)[1]
+    models = [BayesianEnsembleClassifier(calibrated=calibrated, random_state=0) for calibrated in (True, False, "auto")]
+    found, plain, auto = (model.predict_proba_then_learn(X, y, classes=[0, 1]) for model in models)
+    expected, losses = Calibration.start(), -np.log(plain)
+    told = abs(plain[:, 1] - 0.5) > 1e-9  # rows without a decision teach nothing
+    before = expected.learn(plain, losses, y, told.astype(float), 1.0, Trust(100.0, 1e-6))
+    np.testing.assert_allclose(models[0].calibration_.mean, expected.mean, rtol=1e-6)
+    log_odds = before[:, 0] * np.log(plain[:, 1] / plain[:, 0]) + before[:, 1] * np.where(plain[:, 1] >= 0.5, 1, -1)
+    np.testing.assert_allclose(found[told, 1], 1 / (1 + np.exp(-log_odds[told])), rtol=1e-6)
+    np.testing.assert_array_equal(found, auto)  # the default of version 0.1
+
+
+def test_late_labels_teach_the_calibration_what_was_said_when_the_rows_were_predicted() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 3))
+    y = (X[:, 0] + rng.standard_normal(120) > 0).astype(np.intp)
+    model = BayesianEnsembleClassifier("naive_bayes", 5, calibrated=True, random_state=0).start(3, np.array([0, 1]))
+    early, late = as_rows("test", X[:60]), as_rows("test", X[60:])
+    model.advance(early, y[:60], np.ones(60))
+    forecast, said = model.forecast(late)[0], model.model_.shares(model.forecast(late)[0].losses)
+    model.advance(early, 1 - y[:60], np.ones(60))  # by now it would say something else
+    expected = Calibration(*(array.copy() for array in model.calibration_))
+    expected.learn(said, forecast.losses, y[60:], np.ones(60), 1.0, Trust(100.0, 1e-6))
+    model.advance(late, y[60:], np.ones(60), forecast)
+    for one, other in zip(model.calibration_, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_merged_calibrations_are_near_one_of_all_rows() -> None:

@@ -10,7 +10,14 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from bayesvote import BayesianEnsembleClassifier, Ensemble, OSBoostClassifier, PerceptronBank, prequential
+from bayesvote import (
+    BayesianEnsembleClassifier,
+    Ensemble,
+    OSBoostClassifier,
+    OzaBoostClassifier,
+    PerceptronBank,
+    prequential,
+)
 from bayesvote.persistence import ModelFileError, dumps, loads
 from bayesvote.tables import columns_of, read_table
 from persistence.samples import described
@@ -229,5 +236,39 @@ def test_missing_labels_and_numbers_beyond_bounds_are_told() -> None:
     with pytest.raises(ValueError, match="a missing one in row 1"):
         BayesianEnsembleClassifier(n_members=3).fit(np.zeros((3, 1)), pandas.Series(["a", None, "b"]))
     model = BayesianEnsembleClassifier(n_members=3).partial_fit({"x": [1.0, 2.0]}, [0, 1], classes=[0, 1])
-    with pytest.raises(ValueError, match="column 'x' must hold numbers below 1e100"):
+    with pytest.raises(ValueError, match="column 'x' must hold finite numbers below 1e100"):
         model.partial_fit({"x": [10**400, 2]}, [0, 1])
+
+
+def test_columns_named_by_numbers_are_stated_by_them() -> None:
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.integers(0, 4, size=(60, 2)).astype(float))
+    y = (frame[0] % 2).to_numpy()
+    for X in (frame, {0: frame[0].tolist(), 1: frame[1].tolist()}):
+        model = BayesianEnsembleClassifier(n_members=10, columns={0: "category"}, random_state=0).fit(X, y)
+        assert [about["kind"] for about in model.columns_.describe()] == ["category", "number"]
+        again = loads(dumps(model))
+        assert again.columns == clone(model).columns == {0: "category"}
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match=r"must name every column once, got \{0: 'category', '0': 'number'\}"):
+        BayesianEnsembleClassifier(columns={0: "category", "0": "number"}).fit(frame, y)
+    with pytest.raises(ValueError, match=r"must name columns of the table, \['0', '1'\], got \['5'\]"):
+        BayesianEnsembleClassifier(columns={5: "category"}).fit(frame, y)
+
+
+@pytest.mark.parametrize("kind", [BayesianEnsembleClassifier, OzaBoostClassifier])
+def test_stated_columns_count_in_a_stream_of_numbers(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"a": rng.integers(0, 4, size=300).astype(float), "b": rng.normal(size=300)})
+    y = (frame["a"] % 2).to_numpy(dtype=int)
+    stated, plain = (kind(n_members=10, columns=columns, random_state=0) for columns in ({"a": "category"}, None))
+    by_hand = clone(stated).predict_proba_then_learn(frame, y, classes=[0, 1]).argmax(axis=1)
+    alone = prequential(clone(plain), frame, y)
+    naive = import_module("sklearn.naive_bayes").GaussianNB
+    together = prequential({"stated": stated, "plain": plain, "other": naive()}, frame, y)
+    assert together["stated"].error == np.mean(by_hand != y)
+    assert together["plain"].error == alone.error != together["stated"].error
+    assert together["other"].error == prequential(naive(), frame, y).error
+    assert prequential(stated, frame, y).error < 0.1  # fitted by now
+    with pytest.raises(TypeError, match="X must be a table if columns= says how to read it, got rows of numbers"):
+        prequential(clone(stated), frame.to_numpy(), y)

@@ -342,7 +342,9 @@ def test_a_file_is_a_stream(tmp_path: Any) -> None:
 
 def test_an_empty_stream() -> None:
     X, y = rows()
-    for empty in (prequential(MODELS["perceptrons"](2), X[:0], y[:0]), prequential(MODELS["perceptrons"](2), [])):
+    model = MODELS["perceptrons"](2)
+    for empty in (prequential(model, X[:0], y[:0], window=30), prequential(model, [], window=30)):
+        assert empty.tally.window == 30
         assert empty.error == 0
         assert len(empty.curve) == len(empty.windowed()) == len(empty.predictions) == 0
         assert np.isnan([empty.kappa, empty.balanced_accuracy, empty.brier]).all()

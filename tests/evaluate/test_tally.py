@@ -100,16 +100,16 @@ def test_memory_does_not_grow() -> None:
 @given(kind=st.sampled_from(list(KINDS)), n=st.integers(0, 600), known=st.booleans())
 def test_json_there_and_back(kind: str, n: int, known: bool) -> None:
     y, said = drawn(kind, 2 * n, n)
-    squares = np.random.default_rng(n).random(2 * n)
-    squares[::3] = np.nan
+    squares, largest = np.random.default_rng(n).random((2, 2 * n))
+    squares[::3] = largest[::3] = np.nan
     whole, part = (Tally(KINDS[kind] if known else (), window=50) for _ in range(2))
     for rows in (slice(0, n), slice(n, 2 * n)):
-        whole.add(y[rows], said[rows], squares[rows], 0.25)
-    part.add(y[:n], said[:n], squares[:n], 0.25)
+        whole.add(y[rows], said[rows], squares[rows], 0.25, largest[rows], squares[rows])
+    part.add(y[:n], said[:n], squares[:n], 0.25, largest[:n], squares[:n])
     text = json.dumps(part.to_json())
     back = Tally.from_json(json.loads(text))
     assert json.dumps(back.to_json()) == text
-    back.add(y[n:], said[n:], squares[n:], 0.25)
+    back.add(y[n:], said[n:], squares[n:], 0.25, largest[n:], squares[n:])
     assert back.to_json() == whole.to_json()
     given_ = squares[~np.isnan(squares)]
     expected = given_.mean() * (0.5 if len(set(whole.labels)) < 3 else 1) if len(given_) else np.nan

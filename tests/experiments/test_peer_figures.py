@@ -16,7 +16,7 @@ from bayesvote.experiments.default_classifier import PEERS
 from configurations import CONFIGURATIONS, LIBRARIES
 
 ROOT = Path(__file__).parents[2]
-ABOUT, *FIGURES = map(json.loads, (ROOT / "benchmarks" / "table6.jsonl").read_text().splitlines())
+ABOUT, *FIGURES = map(json.loads, (ROOT / "benchmarks" / "results" / "table6.jsonl").read_text().splitlines())
 LARGE = {"adult": 30_000, "cod-rna": 30_000, "covtype": 30_000}
 
 

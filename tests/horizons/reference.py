@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from bayesvote import JointLogistic
 from bayesvote._checks import Array
+from horizons.sites import Sites
 
 
 class Reference:
@@ -23,6 +24,7 @@ class Reference:
         self.means = np.full((len(self.rho), m), self.prior)
         self.past = [self.means.copy()]
         self.covariances = np.eye(m) / self.precisions[:, None, None]
+        self.sites = [Sites(self.means[0].copy(), precision) for precision in self.precisions]
         self.evidence = np.zeros(len(self.rho))
         self.horizon = 0
 
@@ -53,6 +55,10 @@ class Reference:
         for p, rho in enumerate(self.rho):
             near = p < len(self.rho) // 2
             x = (now if near else margins) * (1 if y else -1)
+            if rho == 1:
+                self.sites[p].learn(x, 0.0)
+                self.means[p], self.covariances[p] = self.sites[p].posterior()
+                continue
             s = self.covariances[p] @ x
             spread, odds = float(x @ s), float(x @ self.means[p])
 

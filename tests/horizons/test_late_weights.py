@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bayesvote import JointLogistic
 from bayesvote._checks import Array, Labels
+from bayesvote.model import decided
 from bayesvote.weighting import drifting
 from bayesvote.weighting.threshold import Threshold
 from horizons.reference import Reference
@@ -120,34 +121,56 @@ def test_posteriors_for_two_horizons() -> None:
     weighter.check_state(after)
 
 
-@given(seed=st.integers(0, 100), n_classes=st.integers(2, 4))
-def test_the_threshold_is_the_best_in_hindsight(seed: int, n_classes: int) -> None:
-    """Against counting the mistakes of every factor anew, row by row."""
-    rng = np.random.default_rng(seed)
-    n, factors = 300, np.array([1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 1000.0])
-    y = (rng.random(n) < 0.25).astype(np.intp) * rng.integers(1, n_classes, n)
-    losses = -np.log(rng.dirichlet(np.ones(n_classes), n))
-    threshold = Threshold.start(n_classes)
-    mistakes, counts = np.zeros((2, len(factors))), np.zeros(n_classes)
+def check_threshold(losses: Array, y: Labels, w: Array) -> int:
+    """Compare a threshold with counting the mistakes of every factor row by row; return how many factors were used."""
+    factors = np.log([1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 1000.0])
+    threshold = Threshold.start(losses.shape[1])
+    mistakes, counts, used = np.zeros((2, len(factors))), np.zeros(losses.shape[1]), set()
     fades = np.array([[1 - 1 / 50_000], [1 - 1 / 2_500]])
-    for t in range(n):
+    for t in range(len(y)):
         answered = losses[t : t + 1].copy()
         decision = threshold.answer(answered)
         common = int(counts.argmax())
         rivals = losses[t].copy()
         rivals[common] = np.inf
-        other = int(rivals.argmin())
+        other = int(np.flatnonzero(rivals == rivals.min())[-1])  # a tie goes to the last label, as in rule (12)
         long = np.where(mistakes[1] <= mistakes[1, 0], mistakes[0], np.inf)
         best = int(long.argmin())
-        factor = factors[best] if long[0] - long[best] > np.sqrt(long[0]) else 1.0
+        factor = best if long[0] - long[best] > np.sqrt(long[0]) else 0
+        used.add(factor)
         lead = losses[t, common] - losses[t, other]
-        assert answered[0].argmin() == (other if lead >= np.log(factor) and lead > 0 else common)
-        wrong = np.where((lead >= np.log(factors)) & (lead > 0), other, common) != y[t]
-        mistakes, counts = fades * mistakes + wrong, fades[0, 0] * counts
-        counts[y[t]] += 1
-        threshold.learn(answered, y[t : t + 1], np.ones(1), decision)
+        answers_other = (lead >= factors) & (lead > 0 or other > common)
+        assert decided(answered)[0] == (other if answers_other[factor] else common)
+        wrong = np.where(answers_other, other, common) != y[t]
+        mistakes, counts = fades * mistakes + w[t] * wrong, fades[0, 0] * counts
+        counts[y[t]] += w[t]
+        threshold.learn(answered, y[t : t + 1], w[t : t + 1], decision)
         np.testing.assert_allclose(threshold.mistakes, mistakes, rtol=1e-12)
+        np.testing.assert_allclose(threshold.counts, counts, rtol=1e-12)
     threshold.check()
+    return len(used)
+
+
+def rare_labels(n: int, n_classes: int, rng: np.random.Generator) -> Labels:
+    return (rng.random(n) < 0.25).astype(np.intp) * rng.integers(1, n_classes, n)
+
+
+@given(seed=st.integers(0, 100), n_classes=st.integers(2, 4))
+def test_the_threshold_is_the_best_in_hindsight(seed: int, n_classes: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rare_labels(300, n_classes, rng)
+    check_threshold(-np.log(rng.dirichlet(np.ones(n_classes), 300)), y, np.ones(300))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("swap", [False, True])
+def test_the_threshold_of_ties_and_of_weighted_rows(n_classes: int, swap: bool) -> None:
+    """Leads of 0 and of just the factors; the commonest label is the first or the last one."""
+    rng = np.random.default_rng(n_classes)
+    y = rare_labels(1500, n_classes, rng)
+    leads = rng.choice(np.log([1.0, 1.25, 1.5, 2.0, 3.0]), (1500, n_classes))
+    losses, w = leads - leads[:, :1] * (rng.random((1500, 1)) < 0.5), rng.choice([0.25, 1.0, 3.0], 1500)
+    assert check_threshold(losses, n_classes - 1 - y if swap else y, w) > 1
 
 
 def test_the_threshold_answers_the_commonest_label_where_nothing_is_known() -> None:

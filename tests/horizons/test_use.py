@@ -14,10 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, prequential
 from bayesvote._checks import Array, Labels
 from bayesvote._input import as_rows
+from bayesvote.estimators._calibration import Calibration
 from bayesvote.horizon import AUTO, Period
 from bayesvote.model import decided
 from bayesvote.persistence import ModelFileError, dumps, loads, pack, unpack
 from horizons.alike import alike
+from persistence.samples import places
 
 
 def default(**options: Any) -> BayesianEnsembleClassifier:
@@ -155,7 +157,10 @@ def test_horizons_of_other_weighters() -> None:
     X, y = alike(2000)
     held = BayesianEnsembleClassifier("perceptron", 5, weighter="gamma_rate", horizon=50, random_state=0)
     held.partial_fit(X, y, classes=[0, 1])
-    assert 100 < held.effective_samples_[0] < 400  # weights learn from the second half of the gaps
+    before, judged = 0, 0
+    while (period := Period.after(before, 50)).n_rows <= 2000 - before:
+        before, judged = before + period.n_rows, judged + period.n_held - period.n_held // 2
+    assert held.effective_samples_[0] == judged > 100  # weights learn from the second half of the gaps
 
 
 def test_periods() -> None:
@@ -189,6 +194,27 @@ def test_calibration_after_rows_without_weight() -> None:
         each.predict_proba_then_learn(X, y, classes=[0, 1])
     for one, other in zip(model.calibration_, plain.calibration_, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_calibration_learns_from_the_rows_of_the_gaps_only() -> None:
+    """Their predictions are as far from the last label as those that the probabilities are about."""
+    X, y = alike(300)
+    held = list[bool]()
+    while len(held) < len(y):
+        period = Period.after(len(held), 20)
+        held += [False] * period.n_learned + [True] * period.n_held
+    model = BayesianEnsembleClassifier("naive_bayes", 5, calibrated=True, horizon=20, random_state=0)
+    model.start(X.shape[1], np.array([0, 1]))
+    expected = Calibration.start()
+    for t in range(len(y)):
+        row, label = X[t : t + 1], y[t : t + 1]
+        if held[t]:
+            losses = model.model_.losses(as_rows("test", row))
+            expected.learn(model.model_.shares(losses), losses, label, np.ones(1), 1.0)
+        model.partial_fit(row, label)
+    for one, other in zip(model.calibration_, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert expected.mean[0] != 1
 
 
 def test_explanations_and_certainty_are_about_the_answer() -> None:
@@ -244,3 +270,21 @@ def test_forged_rows_that_wait_are_refused() -> None:
     for changed in wrong:
         with pytest.raises(ModelFileError):
             loads(forged(model, **changed))
+
+
+def test_a_gap_that_is_already_over_is_refused() -> None:
+    """Rows that wait are learned with the last row of the period, so that a file never has all of them."""
+    X, y = alike(1000)
+    model, n = default().partial_fit(X[:800], y[:800], classes=[0, 1]), 800
+    while (gap := model.model_._gap) is None or gap.seen < gap.period.n_rows - 1:
+        model.partial_fit(X[n : n + 1], y[n : n + 1])
+        n += 1
+    _, about, arrays = unpack(dumps(model))
+    loads(pack(about, arrays))
+    for name in [name for name in arrays if ".waiting_" in name]:
+        last = arrays[name][-X.shape[1] :] if name.endswith(("values", "columns")) else arrays[name][-1:]
+        arrays[name] = np.concatenate((arrays[name], last + X.shape[1] * name.endswith("starts")))
+    (facts,) = (node for node, key in places(about) if key == "gap")
+    facts["gap"] = [gap.horizon, gap.before, gap.period.n_rows]
+    with pytest.raises(ModelFileError, match="seen must be less than the rows of the period"):
+        loads(pack(about, arrays))

@@ -1,6 +1,8 @@
 """Foreign estimators against plain row-by-row loops; what does not fit is refused."""
 
 import copy
+import pickle
+import threading
 from importlib import import_module
 from typing import Any
 
@@ -9,14 +11,17 @@ import pytest
 import scipy.sparse as sp
 
 from bayesvote._checks import Array
+from bayesvote.ensemble import Ensemble
 from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.union import Union
+from bayesvote.weighting import GammaRate
 
 linear: Any = import_module("sklearn.linear_model")
 bayes: Any = import_module("sklearn.naive_bayes")
 trees: Any = import_module("sklearn.tree")
 svm: Any = import_module("sklearn.svm")
 neighbors: Any = import_module("sklearn.neighbors")
+ensembles: Any = import_module("sklearn.ensemble")
 
 
 def stream(seed: int = 0, n: int = 60, n_classes: int = 2) -> tuple[Array, Any]:
@@ -322,3 +327,72 @@ def test_river_classifiers_equal_a_plain_loop(n_classes: int) -> None:
             logs = np.log(np.maximum(p, 1e-9)) if p.any() else np.full(n_classes, np.nan)
             np.testing.assert_allclose(got[t, i], logs[1] - logs[0] if n_classes == 2 else logs, rtol=1e-12)
             model.learn_one(x, bool(y[t]) if n_classes == 2 else int(y[t]))
+
+
+def test_only_ensembles_of_equal_estimators_merge() -> None:
+    river = pytest.importorskip("river", reason="river is not installed")
+    X, y = stream(n=200)
+
+    def learned() -> list[Any]:
+        trees_of_river = river.tree.HoeffdingTreeClassifier(grace_period=20)
+        for x, label in zip(X[:100].tolist(), y[:100].tolist(), strict=True):
+            trees_of_river.learn_one(dict(enumerate(x)), label)
+        kinds = [
+            linear.LogisticRegression(),
+            trees.DecisionTreeClassifier(),
+            neighbors.KNeighborsClassifier(algorithm="kd_tree"),
+            ensembles.GradientBoostingClassifier(n_estimators=2),  # holds the global random generator
+        ]
+        return [kind.fit(X[:100], y[:100]) for kind in kinds] + [trees_of_river]
+
+    def ensemble(estimators: list[Any], **parameters: Any) -> Ensemble:
+        model = Ensemble(EstimatorBank(estimators, **parameters), GammaRate()).start(4)
+        model.decide_then_learn(X[100:], y[100:])
+        return model
+
+    given = learned()
+    known = ensemble(given).weights()
+    for copied in (copy.deepcopy(given), pickle.loads(pickle.dumps(given)), given):
+        model = ensemble(given)
+        copied[2].predict(X)  # counts calls
+        assert model.merge(ensemble(copied)).unlearn(X[100:], y[100:]).weights() == pytest.approx(known, rel=1e-12)
+
+    x, label = dict(enumerate(X[100].tolist())), int(y[100])
+    other_parameters, other_river = copy.deepcopy(given), copy.deepcopy(given)
+    other_parameters[1].set_params(max_depth=7)
+    other_river[4].learn_one(x, label)
+    others: list[list[Any]] = [
+        [linear.LogisticRegression().fit(X, y), *given[1:]],
+        [bayes.GaussianNB().fit(X[:100], y[:100]), *given[1:]],
+        other_parameters,
+        other_river,
+        [(given[0], [0, 1, 2, 3]), (trees.DecisionTreeClassifier().fit(X[:100, :1], y[:100]), [1]), *given[2:]],
+        given[:4],
+    ]
+    model = ensemble(given)
+    for different in others:
+        with pytest.raises(ValueError, match="must have the same members, frozen in the same state, got members that"):
+            model.merge(ensemble(different))
+    named = [kind.fit(X[:100], np.array(["a", "b"])[y[:100]]) for kind in copy.deepcopy(given[:2])]
+    with pytest.raises(ValueError, match="same members"):
+        ensemble(named).merge(ensemble(named, classes=["b", "a"]))
+    assert model.weights() == pytest.approx(known)
+
+
+def test_an_estimator_that_cannot_be_pickled_merges_with_itself_alone() -> None:
+    X, y = stream(n=100)
+
+    def ensemble(votes: Any) -> Ensemble:
+        model = Ensemble(EstimatorBank([votes]), GammaRate()).start(4)
+        model.decide_then_learn(X, y)
+        return model
+
+    made = []
+    for _ in range(2):
+        votes: Any = LabelOnly()
+        votes.partial_fit(X, y, [0, 1])
+        votes.lock = threading.Lock()
+        made.append(votes)
+    ensemble(made[0]).merge(ensemble(made[0]))
+    with pytest.raises(ValueError, match="same members"):
+        ensemble(made[0]).merge(ensemble(made[1]))

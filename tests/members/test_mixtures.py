@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit, softmax
 
-from bayesvote import Committees, NaiveBayesBank, PerceptronBank, TreeBank, adaptive, fast
+from bayesvote import Committees, PerceptronBank, TreeBank, adaptive, fast
 from bayesvote.members import Bank, named
 
 
@@ -20,7 +20,7 @@ def rows(n_classes: int) -> tuple[Any, Any]:
 
 def test_a_committee_has_the_mean_of_its_members_probabilities() -> None:
     X, y = rows(2)
-    alone, together = (NaiveBayesBank(5, max_features=2) for _ in range(2))
+    alone, together = (PerceptronBank(5, max_features=2) for _ in range(2))
     scores = alone.start(6, rng=1).scores_then_learn(X, y)
     got = Committees(together, [3, 2]).start(6, rng=1).scores_then_learn(X, y)
     for k, own in enumerate((scores[:, :3], scores[:, 3:])):

@@ -48,6 +48,18 @@ def test_scores_are_those_of_a_plain_search(n_classes: int) -> None:
         np.testing.assert_allclose(got[:, i], expected, atol=2e-5)  # distances are in single precision
 
 
+@pytest.mark.parametrize("neighbours", [1, 2, 5])
+def test_of_rows_that_are_as_near_the_latest_vote(neighbours: int) -> None:
+    """Whole numbers, so that many distances are the same, in single precision too."""
+    rng = np.random.default_rng(0)
+    X, y, w = rng.integers(0, 3, (150, 2)).astype(np.float64), rng.integers(0, 2, 150), rng.choice([1.0, 2.0], 150)
+    bank = NeighbourBank((10, 60), neighbours=neighbours).start(2, rng=0)
+    got = bank.scores_then_learn(X, y, w)
+    for i, window in enumerate((10, 60)):
+        p = searched(X, y, w, window, neighbours, 2)
+        np.testing.assert_allclose(got[:, i], np.log(p[:, 1] / p[:, 0]) / 2, atol=2e-5)
+
+
 def test_rows_without_distance_all_vote() -> None:
     bank = NeighbourBank((10,), neighbours=3).start(1, rng=0)
     got = bank.scores_then_learn(np.ones((4, 1)), [0, 0, 0, 1])

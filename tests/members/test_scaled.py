@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from bayesvote import BayesianEnsembleClassifier, Frozen, NaiveBayesBank, PerceptronBank, Scaled, Union
 from bayesvote._checks import Array
 from bayesvote._input import Rows, as_rows
-from bayesvote.members import scaled
+from bayesvote.members import LinearBank, scaled
 from bayesvote.members.base import Bank
 
 
@@ -63,7 +63,7 @@ def test_every_value_is_what_the_words_say(values: list[float]) -> None:
     Z = standardised(X)[:, 0]
     for t, x in enumerate(values):
         if np.isnan(x):
-            assert np.isnan(Z[t])
+            assert Z[t] == 0.0  # the centre
         else:
             np.testing.assert_allclose(Z[t], expected(X[:, 0], t), rtol=1e-9, atol=1e-9)
 
@@ -86,6 +86,19 @@ def test_sparse_rows_are_filled_where_a_feature_is_centred() -> None:
     X[rng.random(X.shape) < 0.02] = np.nan
     w = rng.choice([0.0, 1.0], size=500)
     np.testing.assert_array_equal(standardised(csr_array(X), w), standardised(X, w))
+
+
+def test_linear_members_score_and_learn_a_missing_value_as_the_centre() -> None:
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(3.0, 2.0, (80, 3)), np.arange(80) % 2
+    X[rng.random(X.shape) < 0.2] = np.nan
+    for kind in (PerceptronBank, LinearBank):
+        for rows in (X, csr_array(X)):
+            bank, plain = Scaled(kind(3, max_features=None)).start(3, rng=0), kind(3, max_features=None).start(3, rng=0)
+            scores = bank.scores_then_learn(rows, y)
+            assert np.isfinite(scores).all()
+            np.testing.assert_array_equal(scores, plain.scores_then_learn(standardised(X), y))
+        assert np.isnan(plain.scores([[np.nan, 1.0, 1.0]])).all()
 
 
 def test_a_row_is_seen_in_the_same_way_whether_it_is_learned_or_not_and_whatever_its_weight() -> None:

@@ -110,10 +110,8 @@ class NaiveBayes:
 
     def score(self, row: Row) -> list[float]:
         """Log-odds of class 1, or the classes' log-likelihoods around their mean."""
-        if any(math.isnan(row[j]) for j in self.features):
-            return [math.nan] * (1 if self.n_classes == 2 else self.n_classes)
         likely = [math.log(1 + math.fsum(w for _, c, w in self.seen if c == k)) for k in range(self.n_classes)]
-        for j in self.features:
+        for j in (j for j in self.features if not math.isnan(row[j])):
             for k, value in enumerate(self._evidence(j, row[j])):
                 likely[k] += value
         if self.n_classes == 2:

@@ -106,3 +106,9 @@ def described(data: bytes, change: Callable[[Any], Any]) -> bytes:
         header["__metadata__"]["model"] = json.dumps(model)
 
     return edited(data, inner)
+
+
+def places(node: Any) -> list[tuple[Any, Any]]:
+    """All containers in a tree with their keys."""
+    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+    return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]

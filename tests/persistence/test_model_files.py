@@ -218,6 +218,31 @@ def test_classes_that_are_not_in_order_are_refused() -> None:
         loads(described(data, lambda model: model["learned"]["facts"]["classes_"].update(array=[1, 0])))
 
 
+def test_labels_that_end_in_nul_are_refused_as_strings() -> None:
+    """NumPy would strip it from an array of strings, so that the label would be another one."""
+    X, y = rows(20)
+    data = dumps(OSBoostClassifier(n_members=2).fit(np.nan_to_num(X), np.array(["a", "b"])[y]))
+    labels = ["a", "b\0"]
+
+    def forged(dtype: str) -> bytes:
+        return described(data, lambda model: model["learned"]["facts"]["classes_"].update(array=labels, dtype=dtype))
+
+    with pytest.raises(ModelFileError, match="labels that end in NUL, which only objects can"):
+        loads(forged("U"))
+    kept: Any = loads(forged("O"))
+    assert kept.classes_.tolist() == labels
+
+
+def test_truth_values_are_0_or_1() -> None:
+    """Others would be true here and something else there."""
+    data = _file.pack({"kind": "any"}, {"flags": np.array([True, False, True])})
+    np.testing.assert_array_equal(_file.unpack(edited(data, lambda _: None))[2]["flags"], [True, False, True])
+    for wrong in (2, 255):
+        spoilt = edited(data[:-1] + bytes([wrong]), lambda _: None)
+        with pytest.raises(ModelFileError, match="truth values that are neither 0 nor 1 in flags"):
+            _file.unpack(spoilt)
+
+
 def test_boosters_that_name_a_feature_twice_are_refused() -> None:
     model = OzaBoost("naive_bayes", 3).start(D, rng=0)
     _, description, arrays = _file.unpack(dumps(model))

@@ -30,14 +30,7 @@ from bayesvote.estimators import (
     BayesianEnsembleClassifier,
 )
 from bayesvote.persistence import ModelFileError, _file, dumps, loads
-from persistence.samples import D, described, edited, rows
-
-
-def places(node: Any) -> list[tuple[Any, Any]]:
-    """All containers in a tree with their keys."""
-    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
-    return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]
-
+from persistence.samples import D, described, edited, places, rows
 
 STRANGE = [None, True, -1, 0, 1, 2, 3, 7, 2**31, 2**63, 10**30, 0.5, -0.0, 1e-320, 1e308, "", "ramp", "auto", "F64",
            "GammaRate", "Union", [], [1], [2, 3], {}, {"tuple": [1.0]}, {"array": [1], "dtype": "I64"}, "\udc00",

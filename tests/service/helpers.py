@@ -74,6 +74,10 @@ class Api:
         assert self.state() == before
         return str(answer.json()["error"])
 
+    def tidy(self) -> None:
+        """Let the learning thread drop what is old, as it does once per second."""
+        asyncio.run_coroutine_threadsafe(self.learner.call(self.learner._tidy), self._loop).result(60)
+
     def state(self, name: str = "m") -> tuple[bytes, int, int, str]:
         """All that a model is."""
         served = self.learner.models[name]

@@ -1,14 +1,19 @@
 """Who may ask, what is taken, and what every answer carries."""
 
+import asyncio
 import base64
+import json
 import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bayesvote import service
+from bayesvote.service.group import Teach
+from bayesvote.service.types import Refusal
 from service.helpers import Api, objects, rows_of
 from service_client import Forked, free_port
 
@@ -38,6 +43,7 @@ def test_a_token_is_demanded(serve: Callable[..., Api]) -> None:
 
 def test_pages_of_other_sites_are_refused(api: Api) -> None:
     assert api.request("GET", "/v2", headers={"Host": "evil.example"}).status_code == 403
+    assert api.request("GET", "/v2", headers={"Host": "127.0.0.1.evil.example"}).status_code == 403
     assert api.request("GET", "/v2", headers={"Origin": "http://evil.example"}).status_code == 403
     assert api.request("GET", "/v2", headers={"Origin": "http://127.0.0.1"}).status_code == 200
     assert (
@@ -58,7 +64,7 @@ def test_every_answer_has_a_policy(api: Api) -> None:
 
 def test_size_and_kind_of_bodies(serve: Callable[..., Api]) -> None:
     api = serve(body=1000, rows=5)
-    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron")
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
     X, _ = rows_of(6)
     assert "at most 1,000 bytes" in api.refused("infer", 413, rows=objects(X) * 10)
     assert "at most 5 rows" in api.refused("infer", 413, rows=objects(X))
@@ -78,6 +84,36 @@ def test_size_and_kind_of_bodies(serve: Callable[..., Api]) -> None:
         assert answer.status_code == 400
 
 
+def test_as_much_as_is_allowed_is_taken(serve: Callable[..., Api]) -> None:
+    X = rows_of(6)[0]
+    body = json.dumps({"rows": objects(X[:5])}).encode()
+    api = serve(body=len(body), rows=5, columns=3, pending=5)
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
+    headers = {"Content-Type": "application/json"}
+    assert api.request("POST", "/v2/models/m/infer", content=body, headers=headers).status_code == 200
+    assert api.request("POST", "/v2/models/m/infer", content=body + b" ", headers=headers).status_code == 413
+    tensor = {"name": "X", "shape": [5, 3], "datatype": "FP64", "data": X[:5].round(1).ravel().tolist()}
+    api.post("infer", inputs=[tensor], ids=list("uvwxy"))
+    assert "from 1 to 5, got 6" in api.refused("label", 413, ids=list("uvwxyz"), labels=["no"] * 6)
+    assert api.post("label", ids=list("uvwxy"), labels=["no"] * 5)["learned"] == 5
+
+
+def test_of_too_many_requests_some_are_sent_away(serve: Callable[..., Api]) -> None:
+    api = serve(waiting=2)
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
+    (X, y), served = rows_of(4), api.learner.models["m"]
+
+    async def together() -> Any:
+        jobs = [Teach(served, [], X[k : k + 1], y[k : k + 1]) for k in range(4)]
+        return await asyncio.gather(*map(api.learner.do, jobs), return_exceptions=True)
+
+    found = asyncio.run_coroutine_threadsafe(together(), api._loop).result(60)
+    refused = [each for each in found if isinstance(each, Refusal)]
+    assert [each.status for each in refused] == [503, 503]
+    assert "too many requests wait for the disk" in refused[0].reason
+    assert served.rows == 2
+
+
 def test_refusals_are_remembered(api: Api) -> None:
     api.refused("label", 404, ids=["<i>"], labels=["no"])
     assert "<i>" in api.service.refusals[0].reason
@@ -92,6 +128,8 @@ def test_beyond_this_machine_a_token_is_needed(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("BAYESVOTE_TOKEN", "short")
     with pytest.raises(ValueError, match="at least 16 characters"):
         options.token()
+    monkeypatch.setenv("BAYESVOTE_TOKEN", "just-16-are-long")
+    assert options.token() == "just-16-are-long"
     monkeypatch.setenv("BAYESVOTE_TOKEN", TOKEN)
     assert options.token() == TOKEN
     (tmp_path / "token").write_text(f"{TOKEN}-2\n")

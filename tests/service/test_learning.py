@@ -13,8 +13,8 @@ import pytest
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, load
 from bayesvote._input import as_rows
 from bayesvote.persistence import dumps
-from bayesvote.service.group import Teach
-from bayesvote.service.models import CHUNK
+from bayesvote.service.group import AnyJob, Ask, Reveal, Teach
+from bayesvote.service.models import CHUNK, Figures
 from service.conftest import wait_until
 from service.helpers import Api, objects, output, rows_of, said
 
@@ -91,6 +91,53 @@ def test_repeating_is_harmless_and_contradicting_is_refused(api: Api) -> None:
     assert "one per row" in api.refused("learn", 400, rows=rows, labels=labels[:2])
 
 
+def test_a_repeated_request_is_answered_as_at_first(api: Api) -> None:
+    """Its label will be counted and learned by that answer, whatever the model has learned since."""
+    X, y = rows_of(203)
+    rows, ids = objects(X[:3]), ["u", "v", "w"]
+    first = api.post("infer", rows=rows, ids=ids)
+    api.post("learn", rows=objects(X[3:]), labels=said(y[3:]))
+    now, again = api.post("infer", rows=rows), api.post("infer", rows=rows, ids=ids)
+    assert not np.array_equal(output(now, "probability"), output(first, "probability"))
+    for name in ("probability", "label"):
+        np.testing.assert_array_equal(output(again, name), output(first, name))
+    assert api.learner.models["m"].pending == 3
+
+
+def test_models_have_ids_of_their_own(api: Api) -> None:
+    api.put("other", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
+    (X, y), path = rows_of(2), "/v2/models/other"
+    for label in (False, True):  # the ids wait in one model, or were learned
+        api.post(
+            "label" if label else "infer", ids=["u", "v"], **({"labels": said(y)} if label else {"rows": objects(X)})
+        )
+        refused = api.request("POST", f"{path}/label", {"ids": ["u"], "labels": ["no"]})
+        assert (refused.status_code, api.learner.models["other"].rows) == (404, 0)
+    body = {"rows": objects(X[::-1]), "ids": ["u", "v"]}
+    assert api.request("POST", f"{path}/infer", body).status_code == 200
+    learned = api.request("POST", f"{path}/label", {"ids": ["u", "v"], "labels": said(1 - y)}).json()
+    assert (learned["learned"], learned["repeated"]) == (2, 0)
+
+
+def test_rows_that_come_and_go_in_one_commit_crowd_nobody_out(serve: Callable[..., Api]) -> None:
+    api = serve(pending=2)
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
+    X, y = rows_of(4)
+    api.post("infer", rows=objects(X[:2]), ids=["0", "1"])
+    served, commits = api.learner.models["m"], api.learner.counters.commits
+
+    async def together() -> list[Any]:
+        """Predict and label row 2, label row 0, and predict row 3."""
+        jobs: list[AnyJob] = [Ask(served, ["2"], X[2:3]), Reveal(served, ["2"], y[2:3])]
+        jobs += [Reveal(served, ["0"], y[:1]), Ask(served, ["3"], X[3:])]
+        return await asyncio.gather(*map(api.learner.do, jobs))
+
+    found = asyncio.run_coroutine_threadsafe(together(), api._loop).result(60)
+    assert (found[1].learned, found[2].learned, api.learner.counters.commits) == (1, 1, commits + 1)
+    assert (served.pending, served.crowded) == (2, 0)
+    assert sorted(api.learner.folder.journal.pending(1, ["0", "1", "2", "3"])) == ["1", "3"]
+
+
 def test_many_at_once_are_each_learned_once(api: Api) -> None:
     X, y = rows_of(240)
     failed: list[Exception] = []
@@ -137,17 +184,32 @@ def test_rows_that_wait_too_long_or_are_too_many_are_dropped_and_counted(serve: 
     assert 'bayesvote_crowded_total{model="m"} 3.0' in text
 
 
-def test_a_clock_that_is_set_back_drops_nothing(
-    api: Api, serve: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_clock_that_is_set_back_and_then_right_drops_nothing(
+    serve: Callable[..., Api], monkeypatch: pytest.MonkeyPatch, restart: bool
 ) -> None:
-    X, y = rows_of(2)
+    """A row that comes meanwhile is kept with the latest time so far, or it would look old afterwards."""
+    clock = [1e9]
+    monkeypatch.setattr("bayesvote.service.learner.time.time", lambda: clock[0])
+    api = serve(pending_seconds=3600.0)
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron")
+    X, y = rows_of(3)
+
     api.post("infer", rows=objects(X[:1]), ids=["before"])
-    monkeypatch.setattr("bayesvote.service.learner.time.time", lambda: 1000.0)
-    api.post("infer", rows=objects(X[1:]), ids=["after"])
-    api.stop()
-    again = serve(pending_seconds=3600.0)
-    again.learner._tidy()
-    assert again.post("label", ids=["before", "after"], labels=said(y))["learned"] == 2
+    clock[0] = 1000.0
+    if restart:
+        api.stop()
+        api = serve(pending_seconds=3600.0)
+    else:
+        api.tidy()
+    api.post("infer", rows=objects(X[1:2]), ids=["meanwhile"])
+    api.post("label", ids=["before"], labels=said(y[:1]))  # so that the other row is the oldest
+    clock[0] = 1e9 + 3600
+    api.tidy()
+    assert api.learner.models["m"].pending == 1
+    clock[0] += 1
+    api.tidy()
+    assert (api.learner.models["m"].pending, api.learner.models["m"].expired) == (0, 1)
 
 
 def test_rows_of_several_kinds(serve: Callable[..., Api]) -> None:
@@ -363,3 +425,11 @@ def test_a_crowd_that_comes_at_once_is_learned_about_a_chunk_at_a_time(api: Api)
 
     asyncio.run_coroutine_threadsafe(teach(), api._loop).result(60)
     assert (served.rows, api.learner.counters.grouped, api.learner.counters.commits) == (n * each, n, 4)
+
+
+def test_a_probability_on_the_edge_of_a_bin_belongs_to_the_bin_above() -> None:
+    below = float(np.nextafter(0.5, 0))
+    figures = Figures(2)
+    figures.add(np.array([0, 0, 1]), np.array([[below, 0.1], [0.5, 0.1], [0.54, 0.1]]))
+    assert figures.bins[4].tolist() == [1, below, 1]
+    assert figures.bins[5].tolist() == pytest.approx([2, 1.04, 1])

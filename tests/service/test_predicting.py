@@ -175,3 +175,22 @@ def test_further_columns_are_ignored(api: Api) -> None:
     columns = [tensor(X[:3, k], name="abc"[k]) for k in range(3)]
     assert api.post("infer", inputs=[*columns, tensor(X[:1, 0], name="d")]) == expected
     assert "'c' is missing" in api.refused("infer", 400, rows=[BAD_ROW | {"d": 1.0}])
+
+
+def test_bytes_of_truth_values_are_0_or_1(serve: Callable[..., Api]) -> None:
+    """Other bytes are a mistake of the client, such as numbers of another type."""
+    api = serve()
+    api.put("m", columns={"vip": "boolean"}, classes=["no", "yes"], members="naive_bayes", n_members=3)
+
+    def ask(data: bytes) -> Any:
+        about = {"name": "vip", "shape": [2], "datatype": "BOOL", "parameters": {"binary_data_size": len(data)}}
+        text = json.dumps({"inputs": [about]}).encode()
+        headers = {"Inference-Header-Content-Length": str(len(text))}
+        return api.request("POST", "/v2/models/m/infer", content=text + data, headers=headers)
+
+    asked = {"name": "vip", "shape": [2], "datatype": "BOOL", "data": [False, True]}
+    assert ask(b"\0\1").json() == api.post("infer", inputs=[asked])
+    for wrong in (b"\0\2", b"\xff\1"):
+        refused = ask(wrong)
+        assert refused.status_code == 400
+        assert f"inputs: 'vip' must hold bytes that are 0 or 1, got {max(wrong)}." in refused.json()["error"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bayesvote import service
 from bayesvote.cli import main
 from service_client import PAPER, Server, stream, tensor
 
@@ -81,3 +82,38 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert main(["serve", str(tmp_path / "folder"), "--port", str(taken.getsockname()[1])]) == 1
     assert "must be free" in capsys.readouterr().err
     assert not (tmp_path / "folder").exists()
+
+
+def test_every_option_reaches_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[service.Options] = []
+
+    def serve(options: service.Options) -> int:
+        served.append(options)
+        return 3
+
+    monkeypatch.setattr(service, "serve", serve)
+    (tmp_path / "token").touch()
+    text = f"""
+        --host ::1 --port 99 --token-file {tmp_path / "token"} --snapshot-every 7 --prune --shutdown-seconds 5
+        --log-json --pending-days 2 --max-pending 11 --max-body 12 --max-rows 13 --max-columns 14 --max-connections 15
+        --request-seconds 16"""
+    assert main(["serve", str(tmp_path / "folder"), *text.split()]) == 3  # the exit code is the service's
+    limits = service.Limits(
+        body=12, rows=13, columns=14, pending=11, pending_seconds=2 * 24 * 60 * 60, request_seconds=16
+    )
+    assert served == [
+        service.Options(
+            tmp_path / "folder",
+            "::1",
+            99,
+            tmp_path / "token",
+            7,
+            True,
+            5.0,
+            connections=15,
+            log_json=True,
+            limits=limits,
+        )
+    ]
+    assert main(["serve", str(tmp_path / "folder")]) == 3
+    assert served[1] == service.Options(tmp_path / "folder")

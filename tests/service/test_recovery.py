@@ -5,6 +5,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,31 @@ def test_a_flipped_snapshot_falls_back_to_the_one_before(serve: Callable[..., Ap
     assert serve().state() == state
 
 
+def test_a_check_finds_a_snapshot_that_the_journal_does_not_lead_to(serve: Callable[..., Api]) -> None:
+    """Another model in its place, whole in itself, as by a mistake with copies."""
+    api = taught(serve)
+    api.stop()
+    first, *_, latest = sorted(api.folder.glob("snapshots/*"))
+    assert service.check(api.folder).bad == []
+    latest.write_bytes(first.read_bytes())
+    assert service.check(api.folder).bad == [f"snapshots/{latest.name} is not what the journal leads to"]
+
+
+def test_a_check_tells_what_sqlite_finds(serve: Callable[..., Api], tmp_path: Path) -> None:
+    """Damage that none of the service's own questions meets: here, rows that break a rule of their table."""
+    folder = crashed(taught(serve), tmp_path)
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(
+            "UPDATE sqlite_schema SET sql = replace(sql, 'ids TEXT', 'ids TEXT NOT NULL') WHERE name = 'journal'"
+        )
+    db.close()
+    report = service.check(folder)
+    assert report.good == []
+    assert len(report.bad) == 1
+    assert report.bad[0].startswith("journal.sqlite is damaged: NULL value in journal.ids")
+
+
 def test_without_any_snapshot_the_error_names_the_files(serve: Callable[..., Api]) -> None:
     api = taught(serve)
     api.stop()
@@ -93,6 +119,7 @@ def test_without_any_snapshot_the_error_names_the_files(serve: Callable[..., Api
             "go on whole after row",
         ),
         ("UPDATE journal SET codes = rows WHERE first = (SELECT max(first) FROM journal)", "altered"),
+        ("UPDATE journal SET ids = replace(ids, '0', '9')", "altered"),
     ],
 )
 def test_a_journal_with_a_hole_is_refused(serve: Callable[..., Api], tmp_path: Path, sql: str, word: str) -> None:
@@ -196,6 +223,28 @@ def test_pruning_keeps_what_two_snapshots_need(serve: Callable[..., Api]) -> Non
     latest = sorted(api.folder.glob("snapshots/*"))[-1]
     latest.unlink()
     assert serve().state() == state
+
+
+def test_pruned_rows_lose_their_ids(serve: Callable[..., Api]) -> None:
+    """Or the folder would grow with every row; those of rows that are kept stay, so that repeating is harmless."""
+    api = serve(every=10, prune=True)
+    api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
+    X, y = rows_of(30)
+    for first in (0, 10, 20):
+        rows = slice(first, first + 10)
+        api.post("learn", rows=objects(X[rows]), labels=said(y[rows]), ids=[str(k) for k in range(first, first + 10)])
+        wait_until(partial(snapshot_of, api, first + 10))
+    api.tidy()  # of two snapshots, the older one has 20 rows
+    left = [str(k) for k in range(20, 30)]
+    assert list(api.learner.folder.journal.learned(1, [str(k) for k in range(30)])) == left
+    again = api.post("learn", rows=objects(X[20:]), labels=said(y[20:]), ids=left)
+    assert (again["learned"], again["repeated"]) == (0, 10)
+    assert "no row '3'" in api.refused("label", 404, ids=["3"], labels=["no"])
+
+
+def snapshot_of(api: Api, rows: int) -> bool:
+    """Tell whether there is a snapshot of the model m after these rows."""
+    return api.learner.models["m"].saved == rows
 
 
 def test_nothing_cannot_be_copied(tmp_path: Path) -> None:

@@ -57,6 +57,27 @@ def test_for_a_quadratic_loss_it_is_the_joint_gaussian(given: bool) -> None:
     assert general.probability_best(one) == pytest.approx(closed.probability_best(other), abs=0.03)
 
 
+def coupled(weights: Array, g: Array) -> Array:
+    """The squared loss, and a term that couples all weights whatever their losses."""
+    return np.asarray(squared(weights, g) + 0.2 * weights.sum(axis=-1) ** 2)
+
+
+def coupled_curvature(weights: Array, g: Array) -> Array:
+    return squared_curvature(weights, g) + 0.4 * np.ones((len(g), len(g)))
+
+
+@pytest.mark.parametrize("hessian", [None, coupled_curvature])
+def test_a_row_says_nothing_about_members_that_abstain(hessian: Any) -> None:
+    """Also if the loss couples their weights with others: the posterior is that of the others alone, and the prior."""
+    g = stream(40, 3)
+    g[:, 1] = np.nan
+    weighter, others = LaplacePosterior(coupled, around(0.5, 4.0), None, hessian), [0, 2]
+    state, alone = weighter.update(weighter.init(3), g), weighter.update(weighter.init(2), g[:, others])
+    assert state.precision[1] == pytest.approx([0, 4, 0], abs=1e-6)
+    assert weighter.mean(state) == pytest.approx(np.insert(weighter.mean(alone), 1, 0.5), rel=1e-6)
+    assert weighter.variance(state) == pytest.approx(np.insert(weighter.variance(alone), 1, 0.25), rel=1e-6)
+
+
 @pytest.mark.parametrize("loss", [logistic, robust])
 @pytest.mark.parametrize("n", [30, 400])
 @pytest.mark.parametrize("steps", [1, 5])

@@ -3,8 +3,9 @@
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy.stats import gamma, kstest
 
-from bayesvote.weighting import GammaRate, GammaShape, GammaShapeRate, SumState
+from bayesvote.weighting import GammaRate, GammaShape, GammaShapeRate, NumericalPosterior, SumState
 from bayesvote.weighting.base import Posterior
 from oracles import posteriors
 
@@ -151,6 +152,16 @@ def test_draws_follow_the_posterior(weighter: Posterior[SumState], count: int) -
     low, high = weighter.interval(state, 0.8)
     outside = ((draws < low) | (draws > high)).mean(axis=0)
     assert np.all(np.abs(outside - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 200_000))
+
+
+def test_draws_of_a_grid_are_between_its_points_too() -> None:
+    """Loss (8) and prior (10) have Gamma posteriors. A grid is so fine that mean and variance do not tell."""
+    weighter = NumericalPosterior(lambda weight, g: 0.1 * weight * g - np.log(weight), lambda weight: weight)
+    g = np.random.default_rng(0).gamma(2.0, 0.2, (30, 2))
+    draws = weighter.sample(weighter.update(weighter.init(2), g), 20_000, rng=0)
+    for own, total in zip(draws.T, g.sum(axis=0), strict=True):
+        assert len(np.unique(own)) == len(own)
+        assert kstest(own, gamma(31, scale=1 / (1 + 0.1 * total)).cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("weighter", [GammaRate(), GammaShape(), GammaShapeRate()])

@@ -17,7 +17,7 @@ from bayesvote._input import as_rows
 from bayesvote._journal import Forecast, tell
 from bayesvote._parts import Learned, Part, looking
 from bayesvote.adapters._predictions import Predictions, Row, key_of
-from bayesvote.adapters._texts import with_indicators
+from bayesvote.adapters._texts import too_large, with_indicators
 from bayesvote.adapters._wrapped import parameters_of, wrap
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.model import Model, decided
@@ -267,7 +267,9 @@ class Online(base.MiniBatchClassifier, Part):
         told = with_indicators(x, self._columns)
         try:
             return told, np.array([list(told.values())], dtype=np.float64)  # None becomes NaN
-        except (TypeError, ValueError, OverflowError) as error:
+        except OverflowError:
+            raise too_large(type(self).__name__, x) from None
+        except (TypeError, ValueError) as error:
             raise self._refused("x", x) from error
 
     def _losses_of_table(self, shell: OnlineClassifier[Any], X: Any) -> Array:

@@ -3,6 +3,8 @@
 from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
+from bayesvote._checks import InputError, overflows
+from bayesvote._input import LARGEST, TOO_LARGE
 from bayesvote.tables import bucket_of, shortened
 
 MOST, BUCKETS = 64, 16  # texts of a name that have a feature each, and features that the others share, as in Columns
@@ -27,6 +29,13 @@ def with_indicators(x: Mapping[Any, Any], known: Names) -> dict[Any, Any]:
         else:
             out[name] = value
     return out
+
+
+def too_large(who: str, x: Mapping[Any, Any]) -> InputError:
+    """Return the error about a row with a number too large for float64."""
+    name = next((name for name, value in x.items() if overflows(value)), "")
+    must = f"must be a finite number below {LARGEST:g} in size"
+    return InputError(who, f"{name!r} of x", must, "a number too large for float64", TOO_LARGE)
 
 
 def _feature(name: Any, text: str, known: Names) -> str:

@@ -4,10 +4,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from bayesvote._checks import InputError
 from bayesvote._named import initializer
 from bayesvote.estimators import OnlineClassifier
 
-# These are for rows in chunks: an adapter is given a seed, and its rows one by one.
+# Parameters for rows in chunks: an adapter is given a seed, and its rows one by one.
 _LEFT_OUT = ("random_state", "shuffle", "horizon")
 _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
@@ -24,7 +27,26 @@ def wrap(
     parameters += [one for one in own if one.name not in _LEFT_OUT]
     parameters += [inspect.Parameter(name, _EITHER, default=value, annotation=Any) for name, value in more.items()]
     adapter.estimator = estimator
-    type.__setattr__(adapter, "__init__", initializer(parameters, begin))
+    seed = next(name for name in more if name.endswith("seed"))
+
+    def checked(made: Any) -> None:
+        if made.columns:
+            must = "must be None, as rows of single instances are not read as tables"
+            do = "Leave it out: text is read as categories, and numbers as numbers."
+            raise InputError(adapter.__name__, "columns", must, repr(made.columns), do)
+        _check_seed(adapter.__name__, seed, getattr(made, seed))
+        begin(made)
+
+    hints = dict.fromkeys(_LEFT_OUT, "Rows come one by one, so it has no meaning here; leave it out.")
+    hints["random_state"] = f"Use {seed}= instead."
+    type.__setattr__(adapter, "__init__", initializer(parameters, checked, hints))
+
+
+def _check_seed(who: str, name: str, seed: Any) -> None:
+    try:
+        np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InputError(who, name, "must be an integer of at least 0 or None", repr(seed)) from None
 
 
 def parameters_of(adapter: Any) -> dict[str, Any]:

@@ -29,8 +29,8 @@ class Booster(Model[BoosterState]):
     leave open: here 1 in OGBoost and :math:`t^{-1/2}` in the others, by their mean error over the paper's sets. Naive
     Bayes models a feature by a Bernoulli distribution while it has shown two values at most, then by Gaussians.
 
-    A row with a NaN feature gets the votes 0 and is not learned, since every member needs the missing value;
-    nor is a row of weight 0.
+    A row with a NaN feature gets the votes 0 and is not learned, since every member needs the missing value; nor is a
+    row of weight 0. Perceptrons that see standardised numbers take a missing value for the mean so far.
 
     Parameters
     ----------

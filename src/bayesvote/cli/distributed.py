@@ -128,8 +128,10 @@ class Sharding:
                 time_limit=self.time_limit,
                 on_progress=bar.show,
             )
-            reading = Reading(**settings.reading())
-            model = job.fit(file, classifier, reading=reading, classes=_numbers(classes))
+            named = _numbers(classes)
+            text = named is not None and isinstance(named[0], str)
+            reading = Reading(**settings.reading(), labels="text" if text else "auto")
+            model = job.fit(file, classifier, reading=reading, classes=named)
             error = job.error(model)
         if model_out is not None:
             save(model, model_out)
@@ -199,9 +201,11 @@ _WORDS = {
 
 def _numbers(classes: Any) -> Any:
     """Labels as numbers, if they all are."""
+    from bayesvote.datasets.streams import is_code
+
     if not classes:
         return None
-    for kind in (int, float):
+    for kind in () if any(map(is_code, classes)) else (int, float):
         try:
             return [kind(text) for text in classes]
         except ValueError:

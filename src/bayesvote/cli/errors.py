@@ -93,6 +93,7 @@ def _advised(do: str) -> str:
     "Read it with --category 'zip', --decimal , or --target NAME."
     """
     do = re.sub(r"columns=\{(.*): '(\w+)'\}", r"--\2 \1", do)
+    do = do.replace("Read all labels as they are written with labels='text'", "Name all labels with --classes")
     return do.replace("decimal=','", "--decimal ,").replace("target='NAME'", "--target NAME")
 
 

@@ -239,7 +239,7 @@ class Training:
         if not self.replayable:
             waiting.start()
             stack.callback(waiting.cancel)
-        self.stream: Stream = self.settings.open(self.file, n_features, None if search else _FLUSH)
+        self.stream: Stream = self.settings.open(self.file, n_features, None if search else _FLUSH, self.classes)
         stack.callback(self.stream.close)
         names = self.stream.feature_names
         self.columns = None if names is None else [*names, self.stream.label_name or ""]

@@ -49,10 +49,12 @@ def _opened(model: Classifier, file: str, target: str | None, reading: dict[str,
     if hasattr(model, "columns_"):
         # Columns that were numbers are read as such, and what the user has stated to be a date or a truth value is one,
         # so that another text is a fault of its line. All others are handed over as they are: the model knows them.
+        said = model.columns_.columns or {}
         kinds = {
-            about["name"]: about["kind"]
-            if (about["kind"] == "number" and not about["texts"])
-            or (about["kind"] in ("boolean", "date") and about["name"] in model.columns_.stated)
+            about["name"]: "number"
+            if about["kind"] == "number" and not about["texts"]
+            else said[about["name"]]
+            if about["kind"] in ("boolean", "date") and about["name"] in said
             else "category"
             for about in model.columns_.describe()
         }

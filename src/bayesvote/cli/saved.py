@@ -14,6 +14,7 @@ from bayesvote._files import naming
 from bayesvote.cli import show
 from bayesvote.cli.models import Classifier, load_classifier, load_model
 from bayesvote.ensemble import Ensemble
+from bayesvote.estimators._class_weight import facts_of
 from bayesvote.persistence import save
 from bayesvote.report.run import Columns, importances_of, weight_columns
 from bayesvote.weighting import Posterior
@@ -71,7 +72,7 @@ def merge(paths: Sequence[Path], out: Path) -> None:
 
 def _about(model: Classifier) -> dict[str, Any]:
     """Facts about any model."""
-    about: dict[str, Any] = {"kind": type(model).__name__} | model.model_.about()
+    about: dict[str, Any] = {"kind": type(model).__name__} | facts_of(model)
     about["classes"] = model.classes_.tolist()
     about["features"] = model.n_features_in_
     names = getattr(model, "feature_names_in_", None)

@@ -15,7 +15,7 @@ from bayesvote.cli.errors import WrongUsageError, option, usage
 from bayesvote.cli.lists import split
 from bayesvote.cli.models import Classifier
 from bayesvote.datasets import Chunk, Stream, Survey, stream, survey
-from bayesvote.datasets.streams import listed
+from bayesvote.datasets.streams import is_code, listed
 from bayesvote.estimators import CLASSIFIERS
 
 _READING = ("format", "chunk_size", "bad_lines", "header", "decimal", "columns", "features")
@@ -80,10 +80,12 @@ class Settings:
                 raise InputError("", "--weighter sag", must, do=do) from error
         return found
 
-    def open(self, file: str, n_features: int | None, flush_after: float | None) -> Stream:
-        """Open the file to learn from."""
+    def open(self, file: str, n_features: int | None, flush_after: float | None, classes: NDArray[Any]) -> Stream:
+        """Open the file to learn from; ``classes`` are its labels, if they are known."""
+        text = classes.dtype.kind == "U" or any(map(is_code, self.named_classes()))
+        labels = "text" if text else "auto"
         with target_usage():
-            return stream(file, n_features=n_features, flush_after=flush_after, **self.reading())
+            return stream(file, n_features=n_features, flush_after=flush_after, labels=labels, **self.reading())
 
     def survey(self, file: str, on_rows: Callable[[int], None]) -> Survey:
         """Find the labels of the file."""

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 from bayesvote._checks import InputError, did_you_mean
 
-KINDS = ("boolean", "category", "date", "drop", "number")  # that a user can state of a column
-
 
 class Columns(NamedTuple):
     """Which columns of a table to read, by their places: the features, and the label unless there is none.

@@ -24,6 +24,7 @@ from bayesvote.datasets._readers import (
     Texts,
     decoded,
     fault,
+    is_code,
     is_label,
     is_number,
     shown,
@@ -50,6 +51,7 @@ def read_csv(
     header: bool | None,
     decimal: str | None,
     kinds: Mapping[str, str],
+    labels: str,
 ) -> Reading:
     """Read the header, choose columns by it, then read these: as numbers, or as texts if they are no numbers."""
     first = lines.pop() if lines.fill(wait=True) else b""
@@ -61,14 +63,20 @@ def read_csv(
     # Where columns are divided by commas, numbers have points.
     mark = ("." if delimiter == "," else None) if decimal is None else decimal
     numbers = Numbers(mark, learned=columns.label is not None)
-    texts = _texts(lines, names, columns, numbers, delimiter, kinds)
+    looks = columns.label is not None or any(names[j] not in kinds for j in columns.features)
+    sample = [*_readable(lines.peek(_SAMPLE), delimiter, len(names))] if looks else []
+    texts = _texts(sample, names, columns, numbers, kinds)
     if kinds or texts:
         _distinct(bad, [names[j] for j in columns.features])
     records = _Records(lines, delimiter, len(names), read=0 if header is False else 1)
     features = [names[j] for j in columns.features]
     label = None if columns.label is None else names[columns.label]
-    table = _Table(records, names, columns, numbers, texts if kinds or texts else None, stated(columns, names, kinds))
-    return Reading(len(features), features, table.chunks(chunk_size, bad), label)
+    if columns.label is not None and any(is_code(row[columns.label]) for row in sample):
+        labels = "text"
+    reader = LabelReader(labels, label, columns.default)
+    of_kind = stated(columns, names, kinds)
+    table = _Table(records, names, columns, numbers, texts if kinds or texts else None, of_kind, reader)
+    return Reading(len(features), features, table.chunks(chunk_size, bad), label, labels=reader)
 
 
 def _header(first: bytes, bad: BadLines, said: bool | None) -> tuple[list[str], str]:
@@ -114,7 +122,7 @@ def _are_values(fields: list[str]) -> bool:
 
 
 def _texts(
-    lines: Lines, names: list[str], columns: Columns, numbers: Numbers, delimiter: str, kinds: Mapping[str, str]
+    sample: list[list[str]], names: list[str], columns: Columns, numbers: Numbers, kinds: Mapping[str, str]
 ) -> set[int]:
     """Places of the features to be read as texts: as it was stated, or because most of their first values are.
 
@@ -124,16 +132,14 @@ def _texts(
     unknown = [j for j in columns.features if names[j] not in kinds]
     if not unknown:
         return found
-    n_rows = 0
     of_numbers, of_others = np.zeros((2, len(names)), dtype=np.intp)
-    for row in _readable(lines.peek(_SAMPLE), delimiter, len(names)):
-        n_rows += 1
+    for row in sample:
         for j in unknown:
             is_one = numbers.reads(row[j])
             if is_one is not None:
                 (of_numbers if is_one else of_others)[j] += 1
     found |= {j for j in unknown if of_others[j] > of_numbers[j]}
-    if found and n_rows:
+    if found and sample:
         found.update(j for j in unknown if not of_numbers[j])
     return found
 
@@ -332,6 +338,7 @@ class _Table:
         numbers: Numbers,
         texts: set[int] | None,
         stated: Mapping[int, Stated],
+        labels: LabelReader,
     ) -> None:
         self._records, self._header, self._numbers = records, header, numbers
         self._features, self._label, self._as_dict = columns.features, columns.label, texts is not None
@@ -339,7 +346,7 @@ class _Table:
         self._of_texts = [j for j in columns.features if j in (texts or ())]
         self._stated = {j: stated[j] for j in self._of_texts if j in stated}
         self._names = [header[j] for j in self._of_numbers]
-        self._labels = LabelReader(None if columns.label is None else header[columns.label], columns.default)
+        self._labels = labels
         self._texts = Texts()
         self._slowly = 0  # lines to read one by one, since some of them must be
         self._backlog = 1

@@ -4,18 +4,26 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayesvote._checks import InputError
+from bayesvote._checks import Array, InputError
 from bayesvote.datasets._lines import LONGEST_LINE, Lines, TooLong
-from bayesvote.datasets._readers import MOST_FEATURES, Assembler, BadLines, Chunk, fault, finite, too_long
+from bayesvote.datasets._readers import MOST_FEATURES, Assembler, BadLines, Chunk, LabelReader, fault, finite, too_long
 
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r") + b"\x7f"
 
 
 def read_libsvm(
-    lines: Lines, chunk_size: int, n_features: int | None, bad: BadLines, *, labelled: bool = True, stated: bool = True
+    lines: Lines,
+    chunk_size: int,
+    n_features: int | None,
+    bad: BadLines,
+    labels: LabelReader,
+    *,
+    labelled: bool = True,
+    stated: bool = True,
 ) -> Iterator[Chunk]:
-    """Read lines of a label and index:value pairs, indices rising from 1.
+    """Read lines of a label and index:value pairs, in any order of the indices, which start at 1.
 
     Parameters
     ----------
@@ -23,6 +31,8 @@ def read_libsvm(
         The text, how many lines to read at a time, and what to do with bad ones.
     n_features
         The width of the rows; None for that of each chunk.
+    labels
+        What reads the labels.
     labelled
         Whether there are labels; if not, they may be there, and are left out.
     stated
@@ -32,22 +42,23 @@ def read_libsvm(
 
     from bayesvote.datasets import _libsvm_kernels as kernels
 
-    widest = MOST_FEATURES if n_features is None else n_features
+    # Where the width was found in the file, bad lines did not count for it: their indices can be above.
+    widest = n_features if n_features is not None and stated else max(n_features or 0, MOST_FEATURES)
 
     def fault_of(line: bytes, code: int) -> InputError:
         if code == kernels.NO_LABEL:
             return fault("it", "must start with a label", "an index:value pair")
         if code == kernels.NOT_A_PAIR:
             return fault("after the label", "must come index:value pairs", "something else")
-        if code == kernels.NOT_RISING:
-            return fault("feature indices", "must rise, starting at 1 or above")
+        if code == kernels.ZERO:
+            return fault("feature indices", "must start at 1", "0", "Add 1 to every index of the file.")
         largest = max((int(index) for index in re.findall(rb"\s(\d{1,10}):", line)), default=0)
         if stated and n_features is not None:
             return fault("feature indices", f"must be at most {widest}", str(largest))
         do = "State the number of features if there are more."
-        return fault("feature indices", f"must be at most {max(widest, MOST_FEATURES)}", str(largest), do)
+        return fault("feature indices", f"must be at most {widest}", str(largest), do)
 
-    assembler = Assembler(bad)
+    assembler = Assembler(bad, labels)
     read = 0
     while batch := lines.batch(chunk_size):
         faults = _unreadable(batch, read + 1)
@@ -60,20 +71,39 @@ def read_libsvm(
         columns, values, odd = np.empty(n_pairs, np.int32), np.empty(n_pairs), np.empty((n_pairs, 4), np.int64)
         n_odd = kernels.parse(text, widest, codes, spans, starts, columns, values, odd)
 
-        for i in np.flatnonzero(codes > kernels.GOOD).tolist():
+        for i in np.flatnonzero((codes > kernels.GOOD) & (codes != kernels.UNSORTED)).tolist():
             faults[read + 1 + i] = fault_of(batch[i], codes[i])
         for i, k, first, last in odd[:n_odd].tolist():
             try:
                 values[k] = finite(f"feature {columns[k] + 1}", raw[first:last].decode("utf-8", "replace"))
             except InputError as error:
                 faults.setdefault(read + 1 + i, error)
+        for i in np.flatnonzero(codes == kernels.UNSORTED).tolist():
+            codes[i], twice = kernels.GOOD, _sort_pairs(columns, values, slice(starts[i], starts[i + 1]))
+            if twice is not None:
+                faults.setdefault(read + 1 + i, fault("feature indices", "must differ", f"{twice} twice"))
+        if n_features is not None and n_features < widest:
+            places = np.flatnonzero(columns[: starts[n]] >= n_features)
+            for i in np.unique(np.searchsorted(starts, places, side="right") - 1).tolist():
+                must = f"must be at most {n_features}, as when the file was first read"
+                faults.setdefault(read + 1 + i, fault("feature indices", must, "a larger one"))
+        codes[np.array([*faults], dtype=np.int64) - read - 1] = kernels.BLANK
         good = np.flatnonzero(codes == kernels.GOOD)
-        labels = [raw[first:last].decode("utf-8", "surrogateescape") for first, last in spans[good].tolist()]
-        n_pairs = int(starts[n])
-        width = n_features if n_features is not None else int(columns[:n_pairs].max(initial=-1)) + 1
-        X = csr_array((values[:n_pairs], columns[:n_pairs], starts), shape=(n, width))
-        yield from assembler.chunk(X if len(good) == n else X[good], labels, read + 1 + good, faults)
+        texts = [raw[first:last].decode("utf-8", "surrogateescape") for first, last in spans[good].tolist()]
+        X = csr_array((values[: starts[n]], columns[: starts[n]], starts), shape=(n, widest))
+        X = X if len(good) == n else X[good]
+        width = n_features if n_features is not None else int(X.indices.max(initial=-1)) + 1
+        X = csr_array((X.data, X.indices, X.indptr), shape=(len(good), width))
+        yield from assembler.chunk(X, texts, read + 1 + good, faults)
         read += n
+
+
+def _sort_pairs(columns: NDArray[np.int32], values: Array, line: slice) -> int | None:
+    """Sort the pairs of a line by their indices; return an index that occurs twice, or None."""
+    order = np.argsort(columns[line], kind="stable")
+    columns[line], values[line] = columns[line][order], values[line][order]
+    twice = columns[line][:-1][np.diff(columns[line]) == 0]
+    return int(twice[0]) + 1 if len(twice) else None
 
 
 def _unreadable(batch: list[bytes], first: int) -> dict[int, InputError]:

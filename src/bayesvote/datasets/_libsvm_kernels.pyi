@@ -7,8 +7,9 @@ BLANK: int
 GOOD: int
 NO_LABEL: int
 NOT_A_PAIR: int
-NOT_RISING: int
+ZERO: int
 TOO_WIDE: int
+UNSORTED: int
 
 def parse(
     text: NDArray[np.uint8],

@@ -8,15 +8,16 @@ from bayesvote._arrays cimport dim, octets, own_codes, own_doubles, own_ints, ow
 cnp.import_array()
 
 # What became of a line.
-BLANK, GOOD, NO_LABEL, NOT_A_PAIR, NOT_RISING, TOO_WIDE = -1, 0, 1, 2, 3, 4
+BLANK, GOOD, NO_LABEL, NOT_A_PAIR, ZERO, TOO_WIDE, UNSORTED = -1, 0, 1, 2, 3, 4, 5
 
 cdef enum:
     _BLANK = -1
     _GOOD = 0
     _NO_LABEL = 1
     _NOT_A_PAIR = 2
-    _NOT_RISING = 3
+    _ZERO_INDEX = 3
     _TOO_WIDE = 4
+    _UNSORTED = 5
     _NEWLINE = 10
     _HASH = 35
     _PLUS = 43
@@ -103,6 +104,7 @@ cdef Py_ssize_t read_lines(
     cdef Py_ssize_t n_odd = 0
     cdef Py_ssize_t i, n_odd_before, first
     cdef int64_t last, index
+    cdef bint rising
     for i in range(n_lines):
         starts[i] = k
         codes[i] = _GOOD
@@ -118,6 +120,7 @@ cdef Py_ssize_t read_lines(
         spans[2 * i + 1] = p
         n_odd_before = n_odd
         last = 0
+        rising = True
         while codes[i] == _GOOD:
             while text[p] <= 32 and text[p] != _NEWLINE:
                 p += 1
@@ -129,11 +132,12 @@ cdef Py_ssize_t read_lines(
                 p += 1
             if text[p] != _COLON:
                 codes[i] = _NOT_A_PAIR
-            elif index <= last:
-                codes[i] = _NOT_RISING
+            elif index == 0:
+                codes[i] = _ZERO_INDEX
             elif index > width:
                 codes[i] = _TOO_WIDE
             else:
+                rising = rising and index > last
                 last = index
                 p += 1
                 first = p
@@ -148,6 +152,8 @@ cdef Py_ssize_t read_lines(
         if codes[i] != _GOOD:
             k = starts[i]
             n_odd = n_odd_before
+        elif not rising:
+            codes[i] = _UNSORTED
         while text[p] != _NEWLINE:
             p += 1
         p += 1
@@ -159,7 +165,7 @@ def parse(text, int64_t width, codes, spans, starts, columns, values, odd):
     """Read the lines of a text that ends with a newline; return how many values are odd.
 
     Line i gets ``codes[i]``, its label's place ``spans[i]``, and the pairs ``starts[i]`` to ``starts[i + 1]``, none
-    if it is not good. An odd value is listed with its line, its place among the values and its place in the text.
+    if it can not be read. The pairs of an unsorted line are in the order of the text. An odd value is listed with its line, its place among the values and its place in the text.
     """
     cdef const uint8_t *text_ = octets(text)
     cdef int8_t *codes_ = own_codes(codes)

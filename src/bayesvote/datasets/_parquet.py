@@ -18,7 +18,9 @@ from bayesvote.datasets._readers import Assembler, BadLines, Chunk, LabelReader,
 _UNREADABLE = (ValueError, OverflowError)  # what Arrow raises for values that Python cannot hold
 
 
-def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines, kinds: Mapping[str, str]) -> Reading:
+def read_parquet(
+    file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines, *, kinds: Mapping[str, str], labels: str
+) -> Reading:
     """Read the schema, choose columns by it, then read these and no others."""
     import pyarrow.parquet
     import pyarrow.types
@@ -34,7 +36,10 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     columns = choose(header)
     features, label, default = columns
     names = [schema.names[j] for j in features]
-    of_numbers = [j for j in features if _is_number(schema.field(j).type) or _is_duration(schema.field(j).type)]
+    # A category identifies its values exactly, so it must not go through floats.
+    exact = {j for j in features if kinds.get(schema.names[j]) == "category" and _is_exact(schema.field(j).type)}
+    as_floats = [j for j in features if j not in exact]
+    of_numbers = [j for j in as_floats if _is_number(schema.field(j).type) or _is_duration(schema.field(j).type)]
     for j in features:
         kind = schema.field(j).type
         if j not in of_numbers and not _is_plain(kind):
@@ -60,12 +65,14 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     # Texts come as codes: a file that says once what stands in all rows must not decide how much memory they take.
     table = opened([schema.names[j] for j in read_places if _is_text(schema.field(j).type)])
 
+    reader = LabelReader(labels, target, default)
+
     def batches() -> Iterator[Any]:
         with _damage():
             yield from table.iter_batches(batch_size=chunk_size, columns=asked)
 
     def chunks() -> Iterator[Chunk]:
-        assembler = Assembler(bad, LabelReader(target, default))
+        assembler = Assembler(bad, reader)
         read = 0
         for batch in batches():
             column = found_in(batch)
@@ -82,10 +89,10 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
                     else _listed(column[j], schema.names[j], read + 1, faults, of_kind.get(j))
                     for j in features
                 }
-            labels = None
+            of_rows = None
             if label is not None:
-                labels = _texts(_listed(column[label], schema.names[label], read + 1, faults))
-            yield from assembler.chunk(X, labels, np.arange(read + 1, read + 1 + len(values)), faults)
+                of_rows = _texts(_listed(column[label], schema.names[label], read + 1, faults))
+            yield from assembler.chunk(X, of_rows, np.arange(read + 1, read + 1 + len(values)), faults)
             read += batch.num_rows
         if read != table.metadata.num_rows:
             raise OSError(f"it says that it has {table.metadata.num_rows:,} rows, and has {read:,}")
@@ -93,7 +100,7 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
     def categories() -> NDArray[Any] | None:
         if label is None or not unique or not pyarrow.types.is_dictionary(schema.field(label).type):
             return None
-        reader = LabelReader()
+        of_groups = LabelReader(labels)
         found: set[Any] = set()
         for group in range(table.num_row_groups):
             # Any row comes with the categories of its whole group. The first label decides whether labels are numbers.
@@ -101,14 +108,14 @@ def read_parquet(file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines,
                 with _damage():
                     batch = next(table.iter_batches(1, row_groups=[group], columns=[schema.names[label]]), None)
                 if batch is not None:
-                    labels = batch.column(batch.schema.names.index(schema.names[label]))
-                    found.update(map(reader.read, _texts(labels.to_pylist()) if group == 0 else []))
-                    found.update(map(reader.read, _texts(labels.dictionary.to_pylist())))
+                    column = batch.column(batch.schema.names.index(schema.names[label]))
+                    found.update(map(of_groups.read, _texts(column.to_pylist()) if group == 0 else []))
+                    found.update(map(of_groups.read, _texts(column.dictionary.to_pylist())))
             except (InputError, OSError, *_UNREADABLE):
                 return None  # reading the rows will tell which of them is wrong
         return np.array(sorted(found)) if found else None
 
-    return Reading(len(names), names, chunks(), target, categories, table.metadata.num_rows)
+    return Reading(len(names), names, chunks(), target, categories, table.metadata.num_rows, reader)
 
 
 @contextmanager
@@ -132,6 +139,12 @@ def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def _is_exact(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def _is_duration(kind: Any) -> bool:

@@ -1,5 +1,6 @@
 """What the readers of all formats share: chunks, labels, numbers, and lines that cannot be read."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -13,7 +14,8 @@ from bayesvote._checks import Argument, Array, InputError
 from bayesvote._input import LARGEST
 from bayesvote.datasets._columns import Columns
 from bayesvote.tables import NOTHING
-from bayesvote.tables.kinds import NUMERIC, STATED, Kind, demand, unfit
+from bayesvote.tables.date_texts import Order
+from bayesvote.tables.kinds import NUMERIC, ORDERS, STATED, Kind, demand, unfit
 
 MOST_FEATURES = 2**20  # of a file that nobody has described: one wild index must not decide how large a model is
 _REPORTS = 20  # bad lines that are described; all are counted
@@ -23,6 +25,8 @@ _REMEMBERED = 4096  # of them at a time
 _LONGEST_LABEL = 1024  # characters; in an array of texts all take the room of the longest
 
 _BOOLEANS = {"true": 1.0, "false": 0.0}
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_CODE = re.compile(r"[+-]?0\d", re.ASCII)  # 01 and 007 are codes, not numbers
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?\s*", re.ASCII)
 
 
@@ -67,17 +71,6 @@ def _taken(X: Any, rows: "slice | NDArray[np.bool_]") -> Any:
     }
 
 
-class Reading(NamedTuple):
-    """A file that is being read: its columns, its chunks, and the labels that it announces, if it does."""
-
-    n_features: int
-    feature_names: list[str] | None
-    chunks: Iterator[Chunk]
-    label_name: str | None = None
-    categories: Callable[[], NDArray[Any] | None] = lambda: None
-    n_rows: int | None = None
-
-
 class BadLines:
     """Lines that could not be read: each one an error, or counted."""
 
@@ -117,13 +110,13 @@ class Stated(NamedTuple):
     name: str
     kind: Kind
     learned: bool
+    order: Order  # of day and month in its dates
 
     def faults(self, texts: Iterable[str]) -> dict[str, InputError]:
         """The texts that it cannot hold, each with what is wrong."""
         do = f"State another kind, for example with columns={{{self.name!r}: 'category'}}." if self.learned else ""
-        return {
-            text: fault(f"column {self.name!r}", demand(self.kind), shown(text), do) for text in unfit(self.kind, texts)
-        }
+        must, wrong = demand(self.kind, self.order), unfit(self.kind, texts, self.order)
+        return {text: fault(f"column {self.name!r}", must, shown(text), do) for text in wrong}
 
 
 def stated(columns: Columns, names: Sequence[str], kinds: Mapping[str, str]) -> dict[int, Stated]:
@@ -131,8 +124,12 @@ def stated(columns: Columns, names: Sequence[str], kinds: Mapping[str, str]) -> 
     learned = columns.label is not None
     # A model that is asked takes texts for categories in a column of which it only found that it had numbers.
     strict = NUMERIC if learned else NUMERIC - {Kind.NUMBER}
-    found = {j: STATED[kinds[names[j]]] for j in columns.features if names[j] in kinds}
-    return {j: Stated(names[j], kind, learned) for j, kind in found.items() if kind in strict}
+    found = {j: kinds[names[j]] for j in columns.features if names[j] in kinds}
+    return {
+        j: Stated(names[j], STATED[kind], learned, ORDERS.get(kind, Order.UNKNOWN))
+        for j, kind in found.items()
+        if STATED[kind] in strict
+    }
 
 
 def too_long(longest: int) -> InputError:
@@ -174,40 +171,92 @@ def is_label(text: str) -> bool:
 class LabelReader:
     """Reads labels: all of them as the first is, whole numbers, numbers or strings.
 
+    A text such as 01, or an integer beyond 64 bits, is a string. After a number it is refused, as a stream cannot
+    change the labels that it has given already; ``read_as="text"`` reads strings only.
+
     Parameters
     ----------
+    read_as
+        "auto", or "text" for labels as they are written.
     column
         The name of their column; None if they have none.
     default
-        Whether it is the last one because nobody has named it.
+        True if it is the last column because the user named none.
     """
 
-    def __init__(self, column: str | None = None, default: bool = False) -> None:
+    def __init__(self, read_as: str = "auto", column: str | None = None, default: bool = False) -> None:
         self._where = "" if column is None else f" in column {column!r}"
         self._do = "The last column is the label unless another is named with target='NAME'." if default else ""
-        self._kind: type | None = None
+        self._kind: type | None = str if read_as == "text" else None
+        self.met_codes = False  # among numbers, which only read_as="text" keeps apart
         self.read = lru_cache(maxsize=4096)(self._read)
 
     def _read(self, text: str) -> int | float | str:
         text = _label_text(text, self._where, self._do)
-        number = float(text) if is_number(text) else np.nan
-        # Beyond 2**53 whole numbers would be rounded, so that two labels could become one.
-        kind = str if not abs(number) <= 2**53 else int if number.is_integer() else float
-        self._kind = self._kind or kind
+        number = None if self._kind is str else number_of_label(text)
+        self._kind = self._kind or (str if number is None else type(number))
         if self._kind is str:
             return text
-        if kind is str or (self._kind is int and kind is float):
+        if number is None or (self._kind is int and type(number) is float) or not _fits(self._kind, number):
             what = "a whole number" if self._kind is int else "a number"
-            raise fault("the label", f"must be {what}, as the first label is", shown(text))
-        return int(number) if self._kind is int else number
+            do = ""
+            if is_code(text):
+                self.met_codes, do = True, "Read all labels as they are written with labels='text'."
+            raise fault("the label", f"must be {what}, as the first label is", shown(text), do)
+        return int(number) if self._kind is int else float(number)
+
+
+def number_of_label(text: str) -> int | float | None:
+    """Return the number that a label is; None for one that is only identified by its text.
+
+    >>> [number_of_label(text) for text in ("7", "+1", "7.0", "0.5", "07", "9007199254740993", "1" * 20, "one")]
+    [7, 1, 7, 0.5, None, 9007199254740993, None, None]
+    """
+    if _CODE.match(text) or not text.isascii() or not is_number(text):
+        return None
+    if _INTEGER.fullmatch(text):
+        return int(text) if len(text) <= 20 and -(2**63) <= int(text) < 2**63 else None
+    number = float(text)
+    if not abs(number) < 2**53:  # it may be rounded, so that two labels would become one
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def is_code(text: str) -> bool:
+    """Return whether a label is written as a number but only identified by its text, such as 01.
+
+    >>> is_code("01"), is_code("1"), is_code("a")
+    (True, False, False)
+    """
+    text = text.strip()
+    if not is_label(text) or not is_number(text) or number_of_label(text) is not None:
+        return False
+    return bool(_INTEGER.fullmatch(text)) or math.isfinite(float(text))
+
+
+def _fits(kind: type, number: float) -> bool:
+    """Return whether a number is exact in the type of the labels before it."""
+    return kind is int or abs(number) <= 2**53
+
+
+class Reading(NamedTuple):
+    """A file that is being read: its columns, its chunks, and the labels that it announces, if it does."""
+
+    n_features: int
+    feature_names: list[str] | None
+    chunks: Iterator[Chunk]
+    label_name: str | None = None
+    categories: Callable[[], NDArray[Any] | None] = lambda: None
+    n_rows: int | None = None
+    labels: LabelReader | None = None
 
 
 class Assembler:
     """Makes chunks of parsed rows: reads their labels, reports and leaves out the bad rows."""
 
-    def __init__(self, bad: BadLines, labels: LabelReader | None = None) -> None:
+    def __init__(self, bad: BadLines, labels: LabelReader) -> None:
         self._bad = bad
-        self._labels = labels or LabelReader()
+        self._labels = labels
 
     def chunk(
         self,

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from bayesvote._checks import InputError, integer, one_of, positive
 from bayesvote.datasets._columns import (
-    KINDS,
     Choose,
     Columns,
     Header,
@@ -23,21 +22,22 @@ from bayesvote.datasets._csv import read_csv
 from bayesvote.datasets._libsvm import read_libsvm
 from bayesvote.datasets._lines import Lines
 from bayesvote.datasets._parquet import read_parquet
-from bayesvote.datasets._readers import BadLines, Chunk, Reading
+from bayesvote.datasets._readers import BadLines, LabelReader, Reading, is_code
 from bayesvote.datasets._sources import (
     DAMAGE,
-    MOST_MEMORY,
     Source,
-    TooMuchMemoryError,
     is_replayable,
     open_bytes,
     open_seekable,
     require_extra,
 )
+from bayesvote.datasets._stream import Stream, damaged
+from bayesvote.tables.kinds import STATED
 
 __all__ = [
     "Stream",
     "Survey",
+    "is_code",
     "is_replayable",
     "listed",
     "open_bytes",
@@ -52,88 +52,6 @@ _SUFFIXES = {".csv": "csv", ".tsv": "csv", ".libsvm": "libsvm", ".svm": "libsvm"
 _LIBSVM_LINE = re.compile(rb"(?:\s|#[^\n]*\n)*(?:[^\s:]+\s+)?\d+:")  # with a label or without
 
 
-class Stream(Iterator[Chunk]):
-    """Chunks of a file's rows, in order; made by `stream` and `stream_unlabelled`.
-
-    Attributes
-    ----------
-    n_features
-        The number of features of every row.
-    feature_names, label_name
-        Their names and that of the label's column, if the file has them.
-    skipped
-        How many bad lines were skipped so far.
-    ignored
-        Names of columns that are neither features nor the label that ``target`` names; of `stream_unlabelled`.
-    unit
-        What the numbers of rows count: "line", or "row" of a Parquet file.
-    reports
-        The number and the fault of the first of them.
-    """
-
-    def __init__(self, file: Source, lines: Lines, reading: Reading, bad: BadLines) -> None:
-        self._file = file
-        self._lines = lines
-        self._reading = reading
-        self._bad = bad
-        self.n_features = reading.n_features
-        self.feature_names = reading.feature_names
-        self.label_name = reading.label_name
-        self.ignored: list[str] = []
-
-    @property
-    def skipped(self) -> int:
-        """How many bad lines were skipped so far."""
-        return self._bad.count
-
-    @property
-    def unit(self) -> str:
-        """What the numbers of rows count: "line", or "row" of a Parquet file."""
-        return self._bad.unit
-
-    @property
-    def reports(self) -> list[str]:
-        """The number and the fault of the first skipped lines."""
-        return list(self._bad.reports)
-
-    @property
-    def n_rows(self) -> int | None:
-        """How many rows the file says it has; None if it does not."""
-        return self._reading.n_rows
-
-    def categories(self) -> NDArray[Any] | None:
-        """The labels that the file announces, in order: those of a categorical Parquet column; None if it does not."""
-        return self._reading.categories()
-
-    def __next__(self) -> Chunk:
-        try:
-            return next(self._reading.chunks)
-        except DAMAGE as error:
-            self.close()
-            raise _damaged(self._bad, error) from error
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def live(self) -> bool:
-        """Whether the rows come from a pipe or a terminal, when they come."""
-        return self._file.live is not None
-
-    @property
-    def flush_after(self) -> float | None:
-        """Seconds after which a chunk of a live stream is handed over with the rows that have come."""
-        return self._lines.flush_after
-
-    @flush_after.setter
-    def flush_after(self, seconds: float | None) -> None:
-        self._lines.flush_after = seconds
-
-    def close(self) -> None:
-        """Close the file; happens by itself at its end."""
-        self._file.close()
-
-
 class _How(NamedTuple):
     """How a file is read, whatever is wanted of it."""
 
@@ -145,6 +63,7 @@ class _How(NamedTuple):
     header: bool | None
     decimal: str | None
     wanted: Wanted = Wanted({})
+    labels: str = "auto"
 
     @property
     def source(self) -> str:
@@ -153,9 +72,10 @@ class _How(NamedTuple):
     def check(self) -> "_How":
         one_of(self.who, "format", self.format, ("auto", "libsvm", "csv", "parquet"))
         one_of(self.who, "bad_lines", self.bad_lines, ("error", "skip"))
+        one_of(self.who, "labels", self.labels, ("auto", "text"))
         integer(self.who, "chunk_size", self.chunk_size)
         for name, kind in self.wanted.kinds.items():
-            one_of(self.who, f"columns[{name!r}]", kind, KINDS)
+            one_of(self.who, f"columns[{name!r}]", kind, STATED)
         if self.decimal not in (None, ".", ","):
             raise InputError(self.who, "decimal", "must be '.', ',' or None", repr(self.decimal))
         return self
@@ -173,6 +93,7 @@ def stream(
     decimal: str | None = None,
     columns: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
+    labels: str = "auto",
     flush_after: float | None = None,
 ) -> Stream:
     r"""Read a file of labelled rows chunk by chunk.
@@ -198,10 +119,14 @@ def stream(
         The decimal mark in CSV, "." or ",". None for a point, or a comma if columns are not divided by commas and
         the numbers have commas, never points.
     columns
-        Kinds of columns of CSV and Parquet by their names: "number", "category", "boolean", "date", or "drop". Others
-        are read as numbers or as texts, as most of their first hundred values are.
+        Kinds of columns of CSV and Parquet by their names: "number", "category", "boolean", "date", "day_first" or
+        "month_first" for dates such as 01/02/2020, or "drop". Others are read as numbers or as texts, as most of their
+        first hundred values are.
     features
         The names of the columns to learn from; all but the label's by default.
+    labels
+        "auto", or "text" for labels as they are written. Labels are numbers if the first one is, unless one of the
+        first hundred lines of CSV has a code such as 01. A later code is then a bad line: 01 and 1 are never one label.
     flush_after
         Seconds after which a chunk from a pipe is handed over with the rows that have come. None to wait until it is
         full.
@@ -223,7 +148,7 @@ def stream(
     if n_features is not None:
         integer("stream", "n_features", n_features)
     wanted = Wanted(columns or {}, features)
-    how = _How("stream", os.fspath(path), format, chunk_size, bad_lines, header, decimal, wanted).check()
+    how = _How("stream", os.fspath(path), format, chunk_size, bad_lines, header, decimal, wanted, labels).check()
 
     def choose(found: Header) -> Columns:
         return labelled_columns("stream", how.source, found, target, wanted)
@@ -231,7 +156,9 @@ def stream(
     def libsvm(lines: Lines, bad: BadLines) -> Reading:
         _no_target(bad, target)
         width = _width(how) if n_features is None else n_features
-        return Reading(width, None, read_libsvm(lines, chunk_size, width, bad, stated=n_features is not None))
+        reader = LabelReader(labels)
+        chunks = read_libsvm(lines, chunk_size, width, bad, reader, stated=n_features is not None)
+        return Reading(width, None, chunks, labels=reader)
 
     found = _open(how, choose, libsvm, flush_after=flush_after)
     if n_features not in (None, found.n_features):
@@ -292,7 +219,7 @@ def stream_unlabelled(
         return chosen
 
     def libsvm(lines: Lines, bad: BadLines) -> Reading:
-        chunks = read_libsvm(lines, chunk_size, n_features, bad, labelled=False)
+        chunks = read_libsvm(lines, chunk_size, n_features, bad, LabelReader(), labelled=False)
         return Reading(n_features, None, (chunk._replace(y=np.empty(0)) for chunk in chunks))
 
     opened = _open(how, choose, libsvm, flush_after=flush_after)
@@ -333,6 +260,7 @@ def survey(
     decimal: str | None = None,
     columns: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
+    labels: str = "auto",
     on_rows: Callable[[int], None] | None = None,
 ) -> Survey:
     """Find out what a model must know about a file before it learns the first row.
@@ -344,17 +272,30 @@ def survey(
     ----------
     path, format, target, bad_lines, n_features, chunk_size, header, decimal, columns, features
         As in `stream`.
+    labels
+        As in `stream`, but all lines are searched for codes such as 01, not the first ones alone.
     on_rows
         Called with the number of rows read so far: with 0 before the first one, and never if no row must be read.
     """
+    wanted = Wanted(columns or {}, features)
+    how = _How("stream", os.fspath(path), format, chunk_size, bad_lines, header, decimal, wanted, labels).check()
+    found = _surveyed(how, target, n_features, on_rows)
+    if found is None:  # a code among numbers: all labels are texts
+        found = _surveyed(how._replace(labels="text"), target, n_features, on_rows)
+    assert found is not None
+    return found
+
+
+def _surveyed(
+    how: _How, target: str | int | None, n_features: int | None, on_rows: Callable[[int], None] | None
+) -> Survey | None:
+    """Read a file once; None if labels are numbers by the first one, and a later one is a code such as 01."""
     widest = 0
     names: list[str] | None = None
-    wanted = Wanted(columns or {}, features)
-    how = _How("stream", os.fspath(path), format, chunk_size, bad_lines, header, decimal, wanted).check()
 
     def choose(found: Header) -> Columns:
         nonlocal names
-        chosen = labelled_columns("stream", how.source, found, target, wanted)
+        chosen = labelled_columns("stream", how.source, found, target, how.wanted)
         names = [found.names[j] for j in (*chosen.features, chosen.label) if j is not None]
         return chosen
 
@@ -363,7 +304,8 @@ def survey(
 
     def libsvm(lines: Lines, bad: BadLines) -> Reading:
         _no_target(bad, target)
-        return Reading(0, None, read_libsvm(lines, chunk_size, n_features, bad))
+        reader = LabelReader(how.labels)
+        return Reading(0, None, read_libsvm(lines, how.chunk_size, n_features, bad, reader), labels=reader)
 
     found = _open(how, choose, libsvm, choose_label)
     labels = found.categories()
@@ -374,12 +316,18 @@ def survey(
     n_rows = 0
     if on_rows:
         on_rows(0)
-    for chunk in found:
-        seen.update(np.unique(chunk.y).tolist())
-        n_rows += len(chunk.y)
-        widest = max(widest, 0 if isinstance(chunk.X, dict) else chunk.X.shape[1])
-        if on_rows:
-            on_rows(n_rows)
+    try:
+        for chunk in found:
+            seen.update(np.unique(chunk.y).tolist())
+            n_rows += len(chunk.y)
+            widest = max(widest, 0 if isinstance(chunk.X, dict) else chunk.X.shape[1])
+            if on_rows:
+                on_rows(n_rows)
+    except InputError:
+        if not found.met_codes:
+            raise
+    if found.met_codes:
+        return None
     return Survey(np.array(sorted(seen)), n_rows, widest if names is None else None, names)
 
 
@@ -402,13 +350,21 @@ def _open(
     file = open_bytes(how.path)
     lines = Lines(file, file.live)
     lines.flush_after = flush_after
+    kinds = how.wanted.stated
     try:
         form = _guess(how.path, file) if how.format == "auto" else how.format
         if form == "libsvm":
             reading = libsvm(lines, bad)
         elif form == "csv":
             reading = read_csv(
-                lines, how.chunk_size, choose, bad, header=how.header, decimal=how.decimal, kinds=how.wanted.stated
+                lines,
+                how.chunk_size,
+                choose,
+                bad,
+                header=how.header,
+                decimal=how.decimal,
+                kinds=kinds,
+                labels=how.labels,
             )
         elif not is_replayable(how.path):
             raise InputError(how.who, "Parquet", "must come from a file", how.source, "Save it first.")
@@ -416,10 +372,11 @@ def _open(
             require_extra(how.who, "pyarrow", "parquet", "to read Parquet")
             file.close()
             file = open_seekable(how.path)
-            reading = read_parquet(file, how.chunk_size, choose_parquet or choose, bad, how.wanted.stated)
+            chosen = choose_parquet or choose
+            reading = read_parquet(file, how.chunk_size, chosen, bad, kinds=kinds, labels=how.labels)
     except DAMAGE as error:
         file.close()
-        raise _damaged(bad, error) from error
+        raise damaged(bad, error) from error
     except BaseException:
         file.close()
         raise
@@ -432,19 +389,13 @@ def _no_target(bad: BadLines, target: str | int | None) -> None:
         raise InputError(bad.who, "target", must, repr(target))
 
 
-def _damaged(bad: BadLines, error: BaseException) -> InputError:
-    if isinstance(error, TooMuchMemoryError):
-        return InputError(bad.who, bad.source, MOST_MEMORY, "more", "Compress it again, for example with xz -9.")
-    return InputError(bad.who, bad.source, "must be a whole file", f"a damaged or cut one: {error}", "Fetch it again.")
-
-
 def _width(how: _How) -> int:
     """The largest feature index of a LIBSVM file."""
     if not is_replayable(how.path):
         must = f"must be given for LIBSVM text from {how.source}, which is read only once"
         raise InputError("stream", "n_features", must)
     with open_bytes(how.path) as file:
-        chunks = read_libsvm(Lines(file), how.chunk_size, None, BadLines("stream", how.path, "skip"))
+        chunks = read_libsvm(Lines(file), how.chunk_size, None, BadLines("stream", how.path, "skip"), LabelReader())
         return max((chunk.X.shape[1] for chunk in chunks if not isinstance(chunk.X, dict)), default=0)
 
 

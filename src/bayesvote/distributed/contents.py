@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import InputError
+from bayesvote._checks import InputError, label_array
+from bayesvote.datasets.streams import is_code
 from bayesvote.distributed.engines import Failure
 from bayesvote.tables import Columns
 
@@ -23,6 +24,7 @@ class Contents(NamedTuple):
     names: list[str] | None  # of the features
     may_be_wider: bool = False  # LIBSVM text only tells the features that it has
     has_text: bool = False  # columns are to be encoded
+    written: bool = False  # labels come from a file, where numbers are texts
 
     def to_json(self) -> bytes:
         """As bytes, to be recorded."""
@@ -49,9 +51,10 @@ def agreed(
     """What shards have in common, and what is wrong with those that do not fit the first, or a table that is known."""
     if not found:
         raise InputError(WHO, "data", "must have a shard that can be read", "none")
+    found = _with_codes(found, classes, known)
     first = _usual(found) if known is None else Contents(0, known.classes.tolist(), known.n_features, known.names)
     as_in = "as in most shards" if known is None else "as those that the model knows"
-    named = None if classes is None else np.unique(np.asarray(classes))
+    named = None if classes is None else np.unique(np.asarray(label_array(classes, "classes")))
     text = any(isinstance(label, str) for one in (first, *found.values()) for label in one.labels[:1])
     good, faults = [], {}
     for place, one in sorted(found.items()):
@@ -63,7 +66,8 @@ def agreed(
             faults[place] = Failure(type(error).__name__, error.sentence())
     if known is not None:
         return known, faults
-    labels = np.array(sorted({label for one in good for label in one.labels})) if named is None else named
+    labels = np.asarray(label_array(sorted({label for one in good for label in one.labels})))
+    labels = labels if named is None else named
     if good and len(labels) < 2:
         got = f"only {labels.tolist()[0]!r}" if len(labels) else "no rows"
         raise InputError(WHO, "the shards", "must have two labels or more in all", got, "Is target the right column?")
@@ -76,6 +80,20 @@ def agreed(
             "Is target the right column? If so, name all labels, as classes.",
         )
     return Table(max((one.n_features for one in good), default=0), first.names, labels), faults
+
+
+def _with_codes(found: dict[int, Contents], classes: Any, known: Table | None) -> dict[int, Contents]:
+    """Make texts of the integers of files if the labels of other files are codes such as 01."""
+    labels = [label for one in found.values() for label in one.labels] if known is None else known.classes.tolist()
+    texts = [label for label in (labels if classes is None else np.asarray(classes).tolist()) if isinstance(label, str)]
+    if not any(map(is_code, texts)):
+        return found
+    return {
+        place: one._replace(labels=[str(label) if type(label) is int else label for label in one.labels])
+        if one.written
+        else one
+        for place, one in found.items()
+    }
 
 
 def _usual(found: dict[int, Contents]) -> Contents:

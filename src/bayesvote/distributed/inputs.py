@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import InputError, InputTypeError
+from bayesvote._checks import InputError, InputTypeError, label_array
 from bayesvote.datasets import stream, survey
 from bayesvote.distributed.contents import WHO, Contents, Table, order_of
 from bayesvote.tables import has_text, is_table, read_table
@@ -52,6 +52,7 @@ class Reading:
     header: bool | None = None
     decimal: str | None = None
     features: Sequence[str] | None = None
+    labels: str = "auto"
 
     def arguments(self) -> dict[str, Any]:
         """What ``stream`` and ``survey`` take, but for the path."""
@@ -84,7 +85,7 @@ class FileShard:
     def survey(self) -> Contents:
         """Read the labels; of CSV and LIBSVM text, that is everything."""
         found = survey(self.path, **self.reading.arguments())
-        rows = self._open(found.n_features or None)
+        rows = self._open(found.n_features or None, "text" if found.labels.dtype.kind == "U" else self.reading.labels)
         try:
             first = next(rows, None)
         finally:
@@ -96,19 +97,21 @@ class FileShard:
             rows.feature_names,
             may_be_wider=rows.feature_names is None,
             has_text=first is not None and isinstance(first.X, dict),
+            written=True,
         )
 
     def chunks(self, table: Table) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Read the file chunk by chunk."""
-        rows = self._open(table.n_features if table.names is None else None)
+        labels = "text" if table.classes.dtype.kind == "U" else self.reading.labels
+        rows = self._open(table.n_features if table.names is None else None, labels)
         try:
             for chunk in rows:
                 yield chosen(chunk.X, rows.feature_names, table), chunk.y
         finally:
             rows.close()
 
-    def _open(self, n_features: int | None) -> Any:
-        return stream(self.path, n_features=n_features, **self.reading.arguments())
+    def _open(self, n_features: int | None, labels: str) -> Any:
+        return stream(self.path, n_features=n_features, **self.reading.arguments() | {"labels": labels})
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +135,10 @@ class ArrayShard:
         if is_table(self.X):
             table = read_table(WHO, self.X)
             parts = [part for cells in table.columns.values() for part in (cells.numbers, cells.codes)]
+            exact = {name: cells.exact for name, cells in table.columns.items() if cells.exact is not None}
+            parts += [array for array in exact.values() if array.dtype != object]
             words = [[name, cells.texts] for name, cells in table.columns.items()]
+            words += [[name, array.tolist()] for name, array in exact.items() if array.dtype == object]
         elif hasattr(self.X, "indptr"):
             parts, words = [self.X.data, self.X.indices, self.X.indptr], []
         else:
@@ -204,7 +210,8 @@ def shards_of(data: Any, reading: Reading) -> list[Shard]:
         if not isinstance(one, tuple) or len(one) != 2 or not (is_table(one[0]) or getattr(one[0], "ndim", 0) == 2):
             must = "must be a path or a pair (X, y), X a table or an array of rows by features"
             raise InputTypeError(WHO, f"shard {place}", must, repr(one)[:200])
-        labels = np.asarray(one[1])
+        # NumPy would make floats of some integers in lists; ``plain`` finds a type that holds them.
+        labels = np.array(one[1], dtype=object) if isinstance(one[1], list) else np.asarray(one[1])
         found.append(ArrayShard(without_names(one[0]), labels, f"shard {place}", reading.chunk_size, reading.columns))
     return found
 
@@ -246,4 +253,4 @@ def plain(labels: NDArray[Any]) -> NDArray[Any]:
     values = labels.tolist()
     if any(label is None or label != label for label in values):
         raise InputError(WHO, "labels", "must be known of all rows", "missing ones", "Leave such rows out.")
-    return np.array(values) if values else np.empty(0, dtype=str)
+    return np.asarray(label_array(values)) if values else np.empty(0, dtype=str)

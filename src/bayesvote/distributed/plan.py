@@ -438,7 +438,7 @@ def _as_stated(reading: Reading, stated: Mapping[str, str] | None) -> Reading:
     """How columns are read: those that the model drops as they stand, so that it knows their names."""
     if stated is None:
         return reading
-    kinds = {name: "category" if kind == "drop" else kind for name, kind in stated.items()}
+    kinds = {str(name): "category" if kind == "drop" else kind for name, kind in stated.items()}
     return replace(reading, columns={**(reading.columns or {}), **kinds})
 
 

@@ -1,6 +1,7 @@
 """Columns of what a fitted classifier is given, matched by name."""
 
-from typing import Any
+from importlib.metadata import version
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,18 +14,45 @@ def by_name(who: str, X: Any, names: list[str] | None, n_features: int, encoded:
 
     ``names`` are those of the fitted columns, or None if it was an array; ``encoded`` says that columns are encoded.
     """
+    unnamed = isinstance(X, np.ndarray) and X.ndim == 2 and (names is None if encoded else holds_text(X))
+    if not unnamed and (encoded or not is_table(X)):
+        return X
     wanted = usual_names(n_features) if names is None else names
-    if isinstance(X, np.ndarray) and X.ndim == 2 and (names is None if encoded else holds_text(X)):
+    if unnamed:
         if X.shape[1] != n_features:
             raise ValueError(f"X has {X.shape[1]} features, but {who} is expecting {n_features} features as input.")
         X = dict(zip(wanted, X.T, strict=True))
-    if encoded or not is_table(X):
+    if encoded:
         return X
     if hasattr(X, "iloc") and not has_text(X):
         # scikit-learn checks the order of the columns of a DataFrame; only what is ignored is left out here.
-        others = [name for name in X.columns if name not in wanted]
+        known = set(wanted)
+        others = [name for name in X.columns if name not in known]
         if names is None or not others or len(X.columns) - len(others) < len(wanted):
             return X
         ignore(who, [str(name) for name in others])
-        return X[[name for name in X.columns if name in wanted]]
+        return X[[name for name in X.columns if name in known]]
     return as_rows(who, as_numbers(who, matched(who, read_table(who, X), wanted)))
+
+
+class _Named(np.ndarray[Any, Any]):
+    """An array with names of its columns, where scikit-learn looks for them."""
+
+    names: list[str]
+
+    def __dataframe__(self) -> Self:
+        return self
+
+    def column_names(self) -> list[str]:
+        return self.names
+
+
+def with_names(X: Any) -> Any:
+    """Let scikit-learn know the names of a table of polars 2, which it does by itself from 1.9 on."""
+    if not hasattr(X, "get_columns") or hasattr(X, "__dataframe__"):
+        return X
+    if [int(part) for part in version("scikit-learn").split(".")[:2]] >= [1, 9]:
+        return X
+    named = np.asarray(X).view(_Named)
+    named.names = X.columns
+    return named

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import MOST_WEIGHT, Array, InputError, InputTypeError, Labels
+from bayesvote._checks import MOST_WEIGHT, Array, InputError, InputTypeError, Labels, overflows
 
 BALANCED = "balanced"
 
@@ -24,7 +24,8 @@ def check(who: str, class_weight: Any, classes: NDArray[Any]) -> None:
         if label not in known:
             must = f"must be about the labels {classes.tolist()}"
             raise InputError(who, "class_weight", must, repr(label), "Leave it out, or mend its spelling.")
-        if not isinstance(weight, Real) or isinstance(weight, bool) or not 0 < float(weight) < np.inf:
+        number = isinstance(weight, Real) and not isinstance(weight, bool) and not overflows(weight)
+        if not number or not 0 < float(weight) < np.inf:
             raise InputError(who, "class_weight", f"must be a number above 0 for {label!r}", repr(weight))
 
 
@@ -55,3 +56,14 @@ def weighted(
         must = f"must lead to sample weights of at most {MOST_WEIGHT:g}"
         raise InputError(who, "class_weight", must, f"{found.max():g}", "Give smaller weights.")
     return found, counts
+
+
+def facts_of(model: Any) -> dict[str, Any]:
+    """Return what the model of a classifier says about itself.
+
+    Posteriors count the weights of rows. With weights of classes, their sum is not the number of rows, and is named so.
+    """
+    about: dict[str, Any] = dict(model.model_.about())
+    if model.class_weight is None or hasattr(model.model_.state, "clock"):  # boosters count rows
+        return about
+    return {"weight_learned" if name == "rows_learned" else name: value for name, value in about.items()}

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesvote.estimators._class_weight import facts_of
+
 _TOP = 5  # members and columns that are shown
 
 _WHOLE = "font-size:0.9em;margin:0.5em 0;border-collapse:collapse"
@@ -13,7 +15,7 @@ _CELL = "text-align:left;padding:0.15em 0.8em 0.15em 0;border:none;background:no
 
 def summary(model: Any) -> str:
     """What there is to say of a fitted classifier, as HTML; all names and labels are escaped."""
-    about: dict[str, Any] = dict(model.model_.about())
+    about = facts_of(model)
     about["classes"] = _listed(model.classes_.tolist())
     about["features"] = model.n_features_in_
     facts = [(name.replace("_", " "), value) for name, value in about.items() if value is not None]

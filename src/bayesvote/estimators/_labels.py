@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
 
 from bayesvote._warn import warn
 
@@ -16,3 +18,11 @@ def one_column(y: Any) -> Any:
     message = "A column-vector y was passed when a 1d array was expected. Pass y.ravel(), of shape (n_samples,)."
     warn(message, DataConversionWarning)
     return column.ravel()
+
+
+def check_targets(labels: NDArray[Any]) -> None:
+    """Reject continuous targets as scikit-learn does, which does not know integers in arrays of objects."""
+    if labels.dtype.kind == "O" and any(type(label) is int for label in labels.tolist()):
+        labels = np.array([label for label in labels.tolist() if isinstance(label, float)], dtype=np.float64)
+    if len(labels):
+        check_classification_targets(labels)

@@ -9,7 +9,7 @@ from bayesvote._checks import Array, Labels
 from bayesvote._guard import Uninterrupted
 from bayesvote._input import Rows
 from bayesvote._journal import Chunk, Forecast, tell
-from bayesvote.estimators._calibration import Calibration
+from bayesvote.estimators._calibration import Calibration, trust_in
 from bayesvote.estimators._class_weight import weighted
 from bayesvote.tables import Known, Table
 
@@ -67,7 +67,8 @@ class Lesson:
             given = losses if chunk.forecast is None else chunk.forecast.losses
             judged = self._model.judged
             w = chunk.w if judged is None else np.where(judged, chunk.w, 0.0)
-            self._means.append(new.learn(self._model.shares(given), given, chunk.y, w, shell._forgetting))
+            trust = trust_in(self._model.loss_scale)
+            self._means.append(new.learn(self._model.shares(given), given, chunk.y, w, shell._forgetting, trust))
 
         def take_up() -> None:
             known.mean[:], known.information[:], shell.class_counts_[:] = new.mean, new.information, counts

@@ -4,28 +4,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import deepcopy
-from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state, column_or_1d, estimator_html_repr
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesvote import _checks
 from bayesvote._checks import Array, Labels, fraction
-from bayesvote._input import Rows, as_rows, is_sparse, plain
+from bayesvote._input import Rows, as_rows, is_sparse, plain, within_float64
 from bayesvote._journal import Forecast, Progress, tell, telling
 from bayesvote._parts import MOST_TOTAL, Learned, Part, looking, within
 from bayesvote.estimators import _class_weight
-from bayesvote.estimators._by_name import by_name
-from bayesvote.estimators._calibration import Calibration
+from bayesvote.estimators._by_name import by_name, with_names
+from bayesvote.estimators._calibration import Calibration, trust_in
 from bayesvote.estimators._html import summary
-from bayesvote.estimators._labels import one_column
+from bayesvote.estimators._labels import check_targets, one_column
 from bayesvote.estimators._lesson import Lesson
-from bayesvote.losses import LossScale
 from bayesvote.model import Model, agreeing, decided
 from bayesvote.tables import Columns, Table, has_text, holds_text, is_table, named_columns, read_table
 
@@ -46,7 +43,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     _internal = "advance around calibrates check checked_rows probabilities progress start"
     calibrated: bool | str
     class_weight: Any
-    columns: Mapping[str, str] | None
+    columns: Mapping[Any, str] | None
     random_state: Any
     shuffle: bool
     classes_: NDArray[Any]
@@ -97,7 +94,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         new = self._twin()
         new.__dict__.pop("feature_names_in_", None)
         rows, labels = new._checked(X, y, reset=True)
-        check_classification_targets(labels)
+        check_targets(labels)
         classes = np.unique(labels)
         w = _checks.weights(self.who, sample_weight, len(labels))
         if not np.any(w):
@@ -116,6 +113,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on learning. Chunks of any size, in order, give what one call with all rows gives.
+
+        The first call needs a row at least. Later ones also take none, and then change nothing.
 
         Parameters
         ----------
@@ -144,6 +143,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """Labels of rows."""
         now = self._fitted()
         return np.asarray(now.classes_[decided(now._losses(X))])
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of rows whose label is predicted."""
+        labels = np.asarray(_checks.label_array(y))
+        if labels.dtype.kind == "O" and not isinstance(labels.flat[0] if labels.size else "", str):
+            # scikit-learn does not compare integers that only objects can hold.
+            weights = _checks.weights(self.who, sample_weight, len(labels))
+            return float(np.average(labels == self.predict(X), weights=weights))
+        return float(super().score(X, labels, sample_weight))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (n, K) of the labels, in the order of ``classes_``; the largest is that of ``predict``."""
@@ -219,6 +227,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     def _note(self, rows: int | Rows | Table) -> None:
         """Note what the features are."""
+        if isinstance(rows, Rows):
+            self._refuse_columns("rows of numbers")
         self.__dict__.pop("columns_", None)
         self.n_features_in_ = rows if isinstance(rows, int) else rows.width
         if isinstance(rows, Table):
@@ -249,7 +259,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """Probabilities from losses, by the calibration as it is or as it was at each row."""
         if not self.calibrates:
             return self.model_.probabilities(losses)
-        return agreeing(self.calibration_.calibrated(self.model_.shares(losses), losses, calibration), losses)
+        given = self.model_.shares(losses), losses, calibration, trust_in(self.model_.loss_scale)
+        return agreeing(self.calibration_.calibrated(*given), losses)
 
     def parameters(self) -> dict[str, Any]:
         """Everything that the constructor takes; a random generator becomes None."""
@@ -347,6 +358,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         if len(labels) != table.n:
             raise _checks.InputError(self.who, "y", f"must have one label per row, {table.n}", str(len(labels)))
         if reset:
+            if table.n == 0:  # in scikit-learn's words
+                found = f"Found array with 0 sample(s) (shape=(0, {table.width}))"
+                raise ValueError(f"{found} while a minimum of 1 is required by {self.who}.")
             self._note(table)
             if unnamed:
                 del self.feature_names_in_  # scikit-learn has none for arrays
@@ -371,22 +385,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             return X, labels
         # scikit-learn goes by the indices of a sparse matrix, so it is given one that is made of checked rows.
         rows = as_rows(self.who, X) if is_sparse(X) else None
-        given = rows.tocsr() if rows else _named(plain(self.who, X))
-        checked = validate_data(self, given, y, reset=reset, **_CHECKS)
+        given = rows.tocsr() if rows else with_names(plain(self.who, X))
+        with within_float64(self.who, given):
+            checked = validate_data(self, given, y, reset=reset, ensure_min_samples=int(reset), **_CHECKS)
         found, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
         return rows or as_rows(self.who, found), labels
 
     def _is_table(self, X: Any, *, reset: bool) -> bool:
         """Whether the columns of X are to be encoded; those of a fitted model are if they were."""
         if reset:
-            if self.columns and not is_table(X):
-                raise _checks.InputTypeError(
-                    self.who,
-                    "X",
-                    "must be a table if columns= says how to read it",
-                    type(X).__name__,
-                    "Give a DataFrame or a dict, or no columns=.",
-                )
+            if not is_table(X):
+                self._refuse_columns(type(X).__name__)
             return is_table(X) and (self.columns is not None or has_text(X))
         if hasattr(self, "columns_") and not is_table(X):
             names = self.columns_.names
@@ -398,6 +407,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
                 "Give a DataFrame or a dict.",
             )
         return hasattr(self, "columns_")
+
+    def _refuse_columns(self, got: str) -> None:
+        """Refuse rows without names if ``columns`` says how to read them."""
+        if self.columns:
+            must, do = "must be a table if columns= says how to read it", "Give a DataFrame or a dict, or no columns=."
+            raise _checks.InputTypeError(self.who, "X", must, got, do)
 
     def _twin(self) -> Self:
         """The classifier as it is at this moment, whatever another thread makes of it; with the same model."""
@@ -513,13 +528,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
 
     def _check_calibrated(self) -> None:
         if self.calibrated not in ("auto", True, False):
-            raise ValueError(f"{self.who}: calibrated must be 'auto', True or False, got {self.calibrated!r}.")
+            raise ValueError(f"{self.who}: calibrated must be True or False, got {self.calibrated!r}.")
 
     @property
     def calibrates(self) -> bool:
-        """Whether probabilities are calibrated: "auto" leaves those alone that the model means as such."""
-        if isinstance(self.calibrated, str):
-            return self.model_.loss_scale is not LossScale.LOG_PROBABILITY
+        """Whether probabilities are calibrated. "auto", the default of version 0.1, means that they are."""
         return bool(self.calibrated)
 
 
@@ -533,26 +546,3 @@ _LEARNING = ("model_", "calibration_", "class_counts_", "columns_")  # in place,
 _FITTED = ("classes_", "n_features_in_", "feature_names_in_")
 # ``as_rows`` looks for infinity; once is enough.
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
-
-
-class _Named(np.ndarray[Any, Any]):
-    """An array with names of its columns, where scikit-learn looks for them."""
-
-    names: list[str]
-
-    def __dataframe__(self) -> Self:
-        return self
-
-    def column_names(self) -> list[str]:
-        return self.names
-
-
-def _named(X: Any) -> Any:
-    """Let scikit-learn know the names of a table of polars 2, which it does by itself from 1.9 on."""
-    if not hasattr(X, "get_columns") or hasattr(X, "__dataframe__"):
-        return X
-    if [int(part) for part in version("scikit-learn").split(".")[:2]] >= [1, 9]:
-        return X
-    named = np.asarray(X).view(_Named)
-    named.names = X.columns
-    return named

@@ -16,6 +16,7 @@ from bayesvote._input import Rows
 from bayesvote._named import make
 from bayesvote._parts import MOST_ROWS, looking
 from bayesvote.ensemble import Ensemble
+from bayesvote.estimators._calibration import trust_in
 from bayesvote.estimators._class_weight import BALANCED, weighted
 from bayesvote.estimators._explain import (
     RECENT,
@@ -81,9 +82,8 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         Factors of the rows' weights by their label; labels that a dict leaves out have 1. "balanced" weighs a row of a
         class that has n_k of N rows so far with (N + K) / (K (n_k + 1)), so that all of the K classes count alike;
         by the rows before it, so that chunks change nothing. Probabilities are those of the weighted stream, then.
-    calibrated : "auto" or bool
-        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same. "auto" does unless the
-        weighter's probabilities are meant to do without, as those of "drifting" and "joint_logistic".
+    calibrated : bool
+        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same.
     shuffle : bool
         Whether ``fit`` shuffles the rows. False keeps their order: the weights are then learned as by ``partial_fit``.
     horizon : "auto" or int
@@ -133,9 +133,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         loss: str | Loss = "auto",
         weighter: str | Weighter[Any] = "drifting",
         forgetting: float = 1.0,
-        columns: Mapping[str, str] | None = None,
+        columns: Mapping[Any, str] | None = None,
         class_weight: Any = None,
-        calibrated: bool | str = "auto",
+        calibrated: bool | str = True,
         shuffle: bool = True,
         horizon: str | int = "auto",
         random_state: Any = None,
@@ -261,7 +261,10 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         now = self._fitted()
         with now.undisturbed():
             columns = now._columns()
-            shares = importances(now.model_, now._kept() if X is None else now._rows(X), columns)
+            rows = now._kept() if X is None else now._rows(X)
+            if X is not None and not rows.n:
+                raise _checks.InputError(f"{self.who}.importances", "X", "must have at least one row", "none")
+            shares = importances(now.model_, rows, columns)
         order = np.argsort(-shares, kind="stable")
         return as_table({"column": columns.names[order].astype(str), "importance": shares[order]})
 
@@ -364,8 +367,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             calibration, counts = deepcopy((other.calibration_, other.class_counts_))
         with self.model_.guard.write:
             self.model_.merge(other.model_)
-            for own, merged in zip(self.calibration_, self.calibration_.merged(calibration), strict=True):
-                own[:] = merged
+            merged = self.calibration_.merged(calibration, trust_in(self.model_.loss_scale))
+            for own, new in zip(self.calibration_, merged, strict=True):
+                own[:] = new
             self.class_counts_[:] += counts
         return self
 

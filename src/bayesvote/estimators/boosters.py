@@ -26,8 +26,8 @@ class BoosterClassifier(OnlineClassifier[Booster]):
         "date", or "drop" to leave one out.
     class_weight : None, dict or "balanced"
         As in :class:`bayesvote.BayesianEnsembleClassifier`.
-    calibrated : "auto" or bool
-        Whether probabilities are calibrated as the stream goes on; "auto" does, as votes of boosters are no chances.
+    calibrated : bool
+        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same.
     shuffle : bool
         Whether ``fit`` shuffles the rows. False keeps their order.
     random_state : int, Generator, RandomState or None
@@ -48,7 +48,7 @@ class BoosterClassifier(OnlineClassifier[Booster]):
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=own.pop(name).default, annotation=Any)
             for name in _LEADING
         ]
-        shared = {"scale": True, "columns": None, "class_weight": None, "calibrated": "auto", "shuffle": True}
+        shared = {"scale": True, "columns": None, "class_weight": None, "calibrated": True, "shuffle": True}
         shared["random_state"] = None
         rest = keyword_only(**{name: field.default for name, field in own.items()}, **shared)
         type.__setattr__(cls, "__init__", initializer([*leading, *rest]))
@@ -62,7 +62,8 @@ class OzaBoostClassifier(BoosterClassifier, booster=OzaBoost):
 
     It takes the parameters of :class:`bayesvote.OzaBoost`, by name, and ``columns``, ``class_weight``,
     ``calibrated`` and ``random_state``. Perceptrons see standardised numbers unless ``scale=False``.
-    Probabilities are the logistic function of the vote.
+    Probabilities are the logistic function of the vote. Class weights have
+    little effect on Perceptrons: see docs/explaining.md.
 
     Examples
     --------

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from bayesvote import _checks
 from bayesvote._checks import Array, InputError, InputTypeError
 from bayesvote._foreign import accepts_classes, river_probabilities
-from bayesvote._input import Rows
+from bayesvote._input import Rows, as_rows
 from bayesvote._journal import Journal
 from bayesvote.evaluate._late import Waiting
 from bayesvote.model import Model, decided
-from bayesvote.tables import Table, not_numbers
+from bayesvote.tables import Table, as_numbers, not_numbers
 
 WHO = "prequential"
 
@@ -153,14 +153,15 @@ class _OwnClassifier(_KnownClasses):
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         if self.ready:
-            self.model.checked_rows(rows)
+            self.model.checked_rows(_as_read(self.model, rows))
         return super().encode(rows, y)
 
     def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+        rows = _as_read(self.model, batch.rows)
         if not hasattr(self.model, "classes_"):
-            self.model.start(batch.rows, self.classes)
+            self.model.start(rows, self.classes)
             self.ready = True
-        found = self.waiting.learn(self.model, self.model.model_, self.model.checked_rows(batch.rows), batch, codes)
+        found = self.waiting.learn(self.model, self.model.model_, self.model.checked_rows(rows), batch, codes)
         probabilities = batch.predicted(self.model.probabilities(*found))
         return _answers(self.classes[probabilities.argmax(axis=1)], probabilities, batch.predicted(codes))
 
@@ -216,7 +217,8 @@ class _River:
         squares: list[float] = []
         largest: list[float] = []
         of_truth: list[float] = []
-        rows = _dicts(batch.rows) if isinstance(batch.rows, Rows) else batch.rows.dictionaries()
+        given = _as_read(self.model, batch.rows)
+        rows = _dicts(given) if isinstance(given, Rows) else given.dictionaries()
         for x, label, (predict, learn) in zip(rows, codes.tolist(), batch.plan, strict=True):
             if predict:
                 probabilities = river_probabilities(self.model, x) or {}
@@ -235,8 +237,20 @@ def _numbers(model: Any, rows: Rows | Table) -> Rows:
     """Rows of numbers, which all but our own classifiers and river's need."""
     if isinstance(rows, Rows):
         return rows
+    if not not_numbers(rows):  # read as a table for another model, whose columns are stated
+        return as_rows(WHO, as_numbers(WHO, rows))
     must, do = f"must hold numbers only for {type(model).__name__}", "Give a classifier of bayesvote or river."
     raise InputTypeError(WHO, "X", must, f"a table in which {not_numbers(rows)} do not", do)
+
+
+def reads_tables(model: Any) -> bool:
+    """Return True for a classifier that also reads tables of numbers as tables, as columns are stated or known."""
+    return bool(getattr(model, "columns", None)) or hasattr(model, "columns_")
+
+
+def _as_read(model: Any, rows: Rows | Table) -> Rows | Table:
+    """Rows as the model reads them when it is alone."""
+    return rows if isinstance(rows, Rows) or reads_tables(model) or not_numbers(rows) else _numbers(model, rows)
 
 
 def _matrix(rows: Rows) -> Any:
@@ -260,7 +274,9 @@ def _dicts(rows: Rows) -> list[dict[Any, Any]]:
 
 
 def _array(predictions: list[Any]) -> NDArray[Any]:
-    return np.array(predictions, dtype=object if None in predictions else None)
+    if None in predictions:
+        return np.array(predictions, dtype=object)
+    return np.array(_checks.unrounded(predictions))
 
 
 def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp]) -> Answers:

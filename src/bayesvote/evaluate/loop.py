@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, InputError, InputTypeError, integer
+from bayesvote._checks import Array, InputError, InputTypeError, integer, unrounded
 from bayesvote._input import Rows, RowsLike, as_rows
 from bayesvote._journal import Forecast
 from bayesvote.evaluate._late import Waiting
-from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, memory
+from bayesvote.evaluate._models import WHO, Batch, Flags, Learner, learner, memory, reads_tables
 from bayesvote.evaluate.tally import Tally, shown
 from bayesvote.members.foreign import Classifier
 from bayesvote.model import Model
@@ -268,7 +268,7 @@ def steps(
     if y is None and (hasattr(X, "shape") or is_table(X)):
         raise InputError(WHO, "y", "must be given with the rows of an array or a table", "None")
     if classes is None and y is not None:
-        classes = np.asarray(y)
+        classes = np.asarray(unrounded(y))
     learners = {name: learner(model, classes) for name, model in models.items()}
     if len({id(model) for model in models.values()}) < max(1, len(models)):
         raise InputError(WHO, "models", "must be at least one, and different objects", str(list(models)))
@@ -281,7 +281,8 @@ def steps(
         _resume(models[name], each, (forecasts or {}).get(name), min(delay, before))
     delayed = _DelayedLabels(delay, min(delay, before))
     chunks: Any = X if y is None else [(X, y)]
-    return _steps(learners, chunks, chunk_size, delayed, running, window)
+    tables = any(map(reads_tables, models.values()))
+    return _steps(learners, chunks, chunk_size, delayed, running, window, tables)
 
 
 def _resume(model: Any, learner: Learner, forecast: Forecast | None, n_waiting: int) -> None:
@@ -312,10 +313,11 @@ def _steps(
     delayed: "_DelayedLabels",
     tallies: dict[str, Tally] | None,
     window: int,
+    tables: bool,
 ) -> Iterator[Step]:
     width = None
     for chunk in chunks:
-        rows, y = _labelled(chunk, width)
+        rows, y = _labelled(chunk, width, tables)
         width = rows.width
         # By all models, before any of them learns a row that another would refuse.
         codes = {name: each.encode(rows, y) for name, each in learners.items()}
@@ -376,16 +378,22 @@ def _taken(batch: Batch, order: NDArray[np.intp]) -> Batch:
 def _joined(first: Batch, then: Batch) -> Batch:
     codes = {name: np.concatenate((found, then.codes[name])) for name, found in first.codes.items()}
     before: Any = first.rows  # rows of numbers or of a table, and the others like them
-    return Batch(before.followed_by(then.rows), np.concatenate((first.y, then.y)), codes)
+    y = first.y, then.y
+    if {one.dtype.kind for one in y} == {"i", "u"}:  # NumPy would make floats of them
+        y = first.y.astype(object), then.y.astype(object)
+    return Batch(before.followed_by(then.rows), np.concatenate(y), codes)
 
 
-def _labelled(chunk: Any, width: int | None) -> tuple[Rows | Table, NDArray[Any]]:
-    """Checked rows, or a table of more than numbers, and their labels; all chunks must have the width of the first."""
+def _labelled(chunk: Any, width: int | None, tables: bool) -> tuple[Rows | Table, NDArray[Any]]:
+    """Checked rows or a table, and their labels; all chunks must have the width of the first.
+
+    A table of numbers is one if ``tables`` is set; otherwise it becomes rows.
+    """
     if not hasattr(chunk, "X") and not (isinstance(chunk, tuple | list) and len(chunk) == 2):
         raise InputTypeError(WHO, "a stream", "must give pairs (X, y), or chunks with .X and .y", type(chunk).__name__)
     X, given = (chunk.X, chunk.y) if hasattr(chunk, "X") else chunk
-    y = np.asarray(given)
-    rows = read_table(WHO, X) if is_table(X) and has_text(X) else as_rows(WHO, X)
+    y = np.asarray(unrounded(given))
+    rows = read_table(WHO, X) if is_table(X) and (tables or has_text(X)) else as_rows(WHO, X)
     if width not in (None, rows.width):
         raise InputError(WHO, "X", f"must have {width} features, as in the first chunk", str(rows.width))
     if y.shape != (rows.n,):

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from bayesvote._arrays cimport aligned, contiguous, dim, doubles, labels, own_doubles, places, room, zeros
-from bayesvote.members._perceptron_kernels cimport abstain, transpose
+from bayesvote.members._perceptron_kernels cimport transpose
 
 cdef extern from "_logs.h" nogil:
     void log_all(double *x, Py_ssize_t n)
@@ -435,29 +435,24 @@ def weigh(X, y, weight, state, double rows, double extra, Py_ssize_t lo, Py_ssiz
             )
 
 
-def add_up(given, bint has_nan, prior, ratio, state, Py_ssize_t start, Py_ssize_t last, out):
+def add_up(prior, ratio, state, Py_ssize_t start, Py_ssize_t last, out):
     """Sum the log-ratios per member, rows start to last; ``out[k]`` is (rows, members). The lanes are rows."""
     cdef Py_ssize_t n_ratios = dim(ratio, 0)
     cdef Py_ssize_t n_rows = dim(ratio, 1)
     cdef Py_ssize_t d = dim(ratio, 2)
     cdef Py_ssize_t m = dim(state.features, 0)
     cdef Py_ssize_t size = dim(state.features, 1)
-    cdef const double *given_ = doubles(given)
     cdef const double *prior_ = doubles(prior)
     cdef const double *ratio_ = doubles(ratio)
     cdef const int32_t *own = <const int32_t *> places(state.features)
-    cdef const double *uses = doubles(state.mask)
     cdef double *out_ = own_doubles(out)
-    scratch = zeros(d * BLOCK + 2 * BLOCK + d + 8)
+    scratch = zeros(d * BLOCK + 2 * BLOCK + 8)
     cdef double *X = aligned(own_doubles(scratch))
     cdef double *first = X + d * BLOCK
     cdef double *total = first + BLOCK
-    cdef int32_t *columns = <int32_t *> (total + BLOCK)
     cdef double *block
     cdef Py_ssize_t t, n, k, i, r
     with nogil:
-        for i in range(d):
-            columns[i] = <int32_t> i
         for k in range(n_ratios):
             t = start
             while t < last:
@@ -470,9 +465,6 @@ def add_up(given, bint has_nan, prior, ratio, state, Py_ssize_t start, Py_ssize_
                     for r in range(n):
                         block[r * m + i] = total[r]
                 t += BLOCK
-            if has_nan:
-                for t in range(start, last):
-                    abstain(given_ + t * d, columns, d, uses, m, m, out_ + (k * n_rows + t) * m)
 
 
 def centre(ratios, out):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesvote._checks import Array, InputError, InputTypeError, Labels
-from bayesvote._foreign import accepts, accepts_classes, river_probabilities
+from bayesvote._foreign import accepts, accepts_classes, river_probabilities, same_contents
 from bayesvote._input import Rows, started
 from bayesvote._parts import Learned, Shape, restored_shape
 from bayesvote.members.base import Bank
@@ -264,7 +264,22 @@ def _blend(state: EstimatorState, rows: Rows, lesson: tuple[NDArray[np.intp], Ar
     return np.ascontiguousarray(out[:, :, 1] - out[:, :, 0]) if state.n_classes == 2 else out
 
 
-class _Scikit:
+class _Foreign:
+    """Base of wrapped classifiers; two are equal if their labels and the contents of their models are."""
+
+    model: Any
+    labels: list[Any]
+
+    def __eq__(self, other: object) -> bool:
+        """Compare labels, type, parameters and learned state."""
+        if type(self) is not type(other) or not isinstance(other, _Foreign) or self.labels != other.labels:
+            return False
+        return self.model is other.model or same_contents(self.model, other.model)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Scikit(_Foreign):
     """A scikit-learn classifier that answers in class indices."""
 
     takes_weight = False
@@ -350,7 +365,7 @@ class _Scikit:
         self.ready = True
 
 
-class _River:
+class _River(_Foreign):
     """A river classifier that answers in class indices."""
 
     def __init__(self, name: str, model: Any, labels: list[Any], columns: NDArray[np.intp], online: bool) -> None:

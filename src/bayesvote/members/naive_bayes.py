@@ -52,12 +52,12 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
     A member's score is the log of the classes' odds plus, for each of its features, the log-likelihood ratio of the
     value: Gaussian for continuous features, Bernoulli for binary ones. For more than two classes the scores are the
     log-likelihoods, shifted to mean zero. All members see the same rows, so the statistics are kept once per feature,
-    and only their sums differ. A missing value adds nothing to its feature; the members that use it abstain.
+    and only their sums differ. A missing value is left out of its feature's statistics, and of the sum.
 
     With more than 1,024 features, a row costs what it holds other than 0. A feature then tells the class by being
     other than 0 at all: features occur independently of each other, at a rate for each class (Poisson). The value
     itself counts, as Gaussian among the feature's values other than 0, where these are in a quarter of the rows or
-    more, or where the feature is declared Gaussian.
+    more, or where the feature is declared Gaussian. A member that uses a missing value then abstains.
 
     Parameters
     ----------
@@ -241,12 +241,12 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
             piece = slice(a, a + size)
             part = out[piece]
             sums = part[np.newaxis] if n_ratios == 1 else np.empty((n_ratios, len(part), m))
-            self._sum(state, rows.todense(a, a + size), y[piece], weight[piece], rows.has_nan, sums)
+            self._sum(state, rows.todense(a, a + size), y[piece], weight[piece], sums)
             if n_ratios > 1:
                 centre(sums, part)
         return out
 
-    def _sum(self, state: NaiveBayesState, X: Array, y: Labels, weight: Array, has_nan: bool, out: Array) -> None:
+    def _sum(self, state: NaiveBayesState, X: Array, y: Labels, weight: Array, out: Array) -> None:
         from bayesvote.members._naive_bayes_kernels import add_up, weigh
         from bayesvote.members._perceptron_kernels import BLOCK
 
@@ -257,7 +257,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         worth = X.size > _WORTH_SHARING
         parallel_for(lambda lo, hi: weigh(*given, lo, hi, prior, ratio), d, _FEATURES, worth=worth)
         parallel_for(
-            lambda top, end: add_up(X, has_nan, prior, ratio, state, top, end, out),
+            lambda top, end: add_up(prior, ratio, state, top, end, out),
             n,
             BLOCK,
             worth=worth,

@@ -19,8 +19,9 @@ class Scaled(Bank[tuple[Scales, Any]]):
     """A bank whose members see standardised rows: (x - centre) / spread of every feature.
 
     Centre and spread are the mean and the standard deviation of the rows learned before, and of the row itself: its own
-    numbers tell nothing of its label, and with them the first rows are of a sound size, too. NaN is left out. All rows
-    count the same, whatever their weight; those of weight 0 leave no trace.
+    numbers tell nothing of its label, and with them the first rows are of a sound size, too. NaN is left out, and
+    becomes 0, so that members take a missing value for the centre. All rows count the same, whatever their weight;
+    those of weight 0 leave no trace.
 
     A feature that is 0 in most rows is not centred, and its spread is the root mean square of what is not 0: zeros stay
     zeros, indicators stay 0 and 1, and sparse rows stay sparse. That holds for features that are 0 in three

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bayesvote._parts import Learned, Part
 from bayesvote.persistence._encode import Node, types_of
-from bayesvote.persistence._file import DTYPES, TIMES, Arrays, ModelFileError, refusing
+from bayesvote.persistence._file import DTYPES, LARGEST, TIMES, Arrays, ModelFileError, refusing
 from bayesvote.persistence._kinds import class_of
 
 
@@ -82,6 +82,8 @@ class _Reader:
         return self.array(value["array"], value["dtype"])
 
     def array(self, items: Any, dtype: str) -> NDArray[Any]:
+        if dtype in ("O", "I64", "U64"):
+            items = [_integer(item) if isinstance(item, dict) else item for item in items]
         if dtype in ("U", "O"):
             if not all(type(item) is str or (dtype == "O" and type(item) in (int, float, bool)) for item in items):
                 raise ValueError("labels that are not strings")
@@ -129,6 +131,15 @@ class _Reader:
         """Take the arrays of a part away."""
         names = [name for name in self.arrays if name.startswith(prefix)]
         return {name.removeprefix(prefix): self.arrays.pop(name) for name in names}
+
+
+def _integer(item: Node) -> int:
+    """Return an integer that is too large to stand in a file as a number."""
+    _only(item, "integer")
+    found = int(item["integer"])
+    if str(found) != item["integer"] or abs(found) <= LARGEST:
+        raise ValueError("an integer that is not written as it should be")
+    return found
 
 
 def _as_said(found: str, said: str) -> str:

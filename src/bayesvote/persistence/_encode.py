@@ -29,6 +29,16 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str, np.generic))
 
 
+def _told(item: Any, at: str) -> Any:
+    """Encode what an array holds: integers that JSON readers would round as their digits."""
+    if type(item) is not int or abs(item) <= LARGEST:
+        return item
+    try:
+        return {"integer": str(item)}
+    except ValueError:
+        raise ValueError(f"save: {at} must hold integers of fewer digits.") from None
+
+
 def types_of(items: Sequence[Any]) -> list[str]:
     """Types of objects that are not saved, of pairs that of the first: package and name, as modules may be moved."""
     given = [type(item[0] if isinstance(item, tuple) and item else item) for item in items]
@@ -87,7 +97,8 @@ class _Writer:
         if kind is np.ndarray and value.ndim == 1 and value.dtype.name in TIMES:
             return {"array": value.astype(np.int64).tolist(), "dtype": value.dtype.name}
         if kind is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUO":
-            return {"array": value.tolist(), "dtype": value.dtype.kind if value.dtype.kind in "UO" else code_of(value)}
+            dtype = value.dtype.kind if value.dtype.kind in "UO" else code_of(value)
+            return {"array": [_told(item, at) for item in value.tolist()], "dtype": dtype}
         if isinstance(value, Mapping) and _is_plain([*value.keys(), *value.values()]):
             return {"dict": [self.value([*item], at) for item in value.items()]}
         if isinstance(value, (list, tuple)):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesvote._checks import Array, Labels, RefusalError
 from bayesvote._input import Rows, as_rows
 from bayesvote._journal import Forecast
-from bayesvote.service.tensors import numbers, texts, truths
+from bayesvote.service.tensors import exact_numbers, numbers, texts, truths
 from bayesvote.service.types import Cell, Refusal, Tensor, TensorFacts
 from bayesvote.tables import Columns as LearnedColumns
 from bayesvote.tables import Table
@@ -152,9 +152,9 @@ class Numbers(Columns):
         out = np.empty((len(given), len(self.names)))
         for i, row in enumerate(given):
             for name, value in self.known(i, row).items():
-                if not (value is None or type(value) is float):
+                if not (value is None or type(value) is float or type(value) is int):
                     raise Refusal(400, _wrong(i, name, "a number", value))
-                out[i, self._places[name]] = np.nan if value is None else value
+                out[i, self._places[name]] = np.nan if value is None else _converted(i, name, "number", value)
         return _moderate(out)
 
     def tensors(self, given: dict[str, Tensor], binary: dict[str, bytes]) -> Array:
@@ -225,8 +225,9 @@ class Mixed(Columns):
     def rows(self, given: list[dict[str, Cell]]) -> list[list[Cell]]:
         """Rows that came as objects."""
         for i, row in enumerate(given):
-            for name, value in self.known(i, row).items():
+            for name, cell in self.known(i, row).items():
                 kind = self.kinds[name]
+                value = row[name] = _converted(i, name, kind, cell)
                 if value is not None and not isinstance(value, _TYPES[kind]):
                     raise Refusal(400, _wrong(i, name, _SAID.get(kind, "a text"), value))
                 if type(value) is str and len(value) > _LONGEST:
@@ -245,8 +246,10 @@ class Mixed(Columns):
         found = []
         for name, kind in self.kinds.items():
             tensor, data = given[name], binary.get(name)
-            if kind == "number" or (kind in ("category", "unknown") and tensor.datatype not in ("BYTES", "BOOL")):
+            if kind == "number":
                 values: list[Cell] = [None if value != value else value for value in numbers(tensor, data).tolist()]
+            elif kind in ("category", "unknown") and tensor.datatype not in ("BYTES", "BOOL"):
+                values = list(exact_numbers(tensor, data))
             elif kind == "boolean" or tensor.datatype == "BOOL":
                 values = list(truths(tensor, data))
             else:
@@ -298,6 +301,16 @@ class Mixed(Columns):
         """Rows of the journal: with the head of a list before them, they are one."""
         found: list[list[Cell]] = msgspec.msgpack.decode(b"\xdd" + n.to_bytes(4, "big") + data)
         return found
+
+
+def _converted(i: int, name: str, kind: str, value: Cell) -> Cell:
+    """Return an integer as a float or, in a category that the float would not identify, as its text."""
+    if type(value) is not int:
+        return value
+    try:
+        return str(value) if kind in ("category", "unknown") and abs(value) > 2**53 else float(value)
+    except (OverflowError, ValueError):
+        raise Refusal(400, f"rows[{i}]: the column {name!r} must hold smaller numbers.") from None
 
 
 def _wrong(i: int, name: str, must: str, got: Cell) -> str:

@@ -12,7 +12,7 @@ from msgspec import UnsetType
 from numpy.typing import NDArray
 
 from bayesvote import members, weighting
-from bayesvote._checks import Array, InputError, Labels, RefusalError
+from bayesvote._checks import Array, InputError, Labels, RefusalError, label_array
 from bayesvote._input import as_rows
 from bayesvote._named import make
 from bayesvote.estimators import CLASSIFIERS, OnlineClassifier, around
@@ -270,7 +270,7 @@ def _classes(asked: ModelRequest, limits: Limits) -> NDArray[Any]:
     if len(asked.classes) > limits.classes:
         raise Refusal(400, f"classes must be at most {limits.classes:,}, got {len(asked.classes):,}.")
     kinds = {type(label) for label in asked.classes}
-    classes = np.unique(np.array(asked.classes)) if len(kinds) == 1 else np.empty(0)
+    classes = np.unique(np.asarray(label_array(asked.classes))) if len(kinds) == 1 else np.empty(0)
     if len(classes) < len(asked.classes) or classes.dtype.kind not in "iufbU":
         raise Refusal(400, "classes must be two or more different labels: all strings, numbers or truth values.")
     if classes.dtype.kind == "U" and any(not 0 < len(str(label)) <= 200 or "\0" in str(label) for label in classes):

@@ -26,19 +26,32 @@ def numbers(tensor: Tensor, binary: bytes | None) -> Array:
         raise Refusal(400, f"inputs: {tensor.name!r} must have one of the datatypes {known}, got {tensor.datatype!r}.")
     if binary is not None:
         return np.asarray(_from_bytes(tensor, binary, dtype), dtype=np.float64)
-    flat = _flat(tensor, {float, type(None)}, "numbers or null")
-    found = np.array(flat, dtype=np.float64)  # null becomes NaN
+    flat = _flat(tensor, {float, int, type(None)}, "numbers or null")
+    try:
+        found = np.array(flat, dtype=np.float64)  # null becomes NaN
+    except OverflowError:
+        raise Refusal(400, f"inputs: {tensor.name!r} must hold smaller numbers.") from None
     if dtype[1] in "iu":
-        _check_integers(tensor, found, dtype)
+        _check_integers(tensor, flat, dtype)
     return found
 
 
-def _check_integers(tensor: Tensor, values: Array, dtype: str) -> None:
-    bounds = np.iinfo(dtype)
-    known = values[~np.isnan(values)]
-    wrong = known[(known != np.floor(known)) | (known < float(bounds.min)) | (known > float(bounds.max))]
-    if len(wrong):
-        raise Refusal(400, f"inputs: {tensor.name!r} must hold numbers of {tensor.datatype}, got {wrong[0]:g}.")
+def exact_numbers(tensor: Tensor, binary: bytes | None) -> list[int | float | None]:
+    """Numbers of a tensor, flat, integers as they are; null and NaN are None."""
+    found = numbers(tensor, binary)
+    if tensor.datatype.startswith("FP"):
+        return [None if value != value else value for value in found.tolist()]
+    if binary is not None:
+        whole: list[int | float | None] = _from_bytes(tensor, binary, _NUMBERS[tensor.datatype]).tolist()
+        return whole
+    return _flat(tensor, {float, int, type(None)}, "numbers or null")
+
+
+def _check_integers(tensor: Tensor, values: list[int | float | None], dtype: str) -> None:
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    for value in values:
+        if value is not None and not (least <= value <= most and value == int(value)):
+            raise Refusal(400, f"inputs: {tensor.name!r} must hold numbers of {tensor.datatype}, got {value:g}.")
 
 
 def truths(tensor: Tensor, binary: bytes | None) -> list[bool | None]:
@@ -46,7 +59,10 @@ def truths(tensor: Tensor, binary: bytes | None) -> list[bool | None]:
     if tensor.datatype != "BOOL":
         raise Refusal(400, f"inputs: {tensor.name!r} must have the datatype BOOL, got {tensor.datatype!r}.")
     if binary is not None:
-        return [bool(value) for value in _from_bytes(tensor, binary, "<u1").tolist()]
+        values = _from_bytes(tensor, binary, "<u1")
+        if np.any(values > 1):
+            raise Refusal(400, f"inputs: {tensor.name!r} must hold bytes that are 0 or 1, got {values.max()}.")
+        return list(map(bool, values.tolist()))
     return _flat(tensor, {bool, type(None)}, "truth values or null")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 Label = bool | int | float | str
-Cell = bool | float | str | None
+Cell = bool | int | float | str | None
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Of a model.")]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # as a whole: the end of a pattern takes a line's end, too
 NAME_RULE = "1 to 64 letters, digits, dots, dashes or underscores, the first of them a letter or digit"

@@ -15,7 +15,7 @@ from bayesvote.tables.advice import advice
 from bayesvote.tables.block import Block, Flags, Taught, first_features, kind_of
 from bayesvote.tables.date_texts import Order, usual_order
 from bayesvote.tables.kinds import NUMERIC, ORDERS, STATED, Kind, Role, as_kind, check_sorts
-from bayesvote.tables.matching import matched, refuse_texts
+from bayesvote.tables.matching import matched, named_by_text, refuse_texts
 from bayesvote.tables.reading import Cells, Table, read_table
 from bayesvote.tables.state import ColumnsState, Event, Places, check, empty, feature_name
 from bayesvote.tables.statistics import NAMES, Statistics, restored
@@ -82,7 +82,7 @@ class Columns(Part):
     array([0, 1, 0, 0, 1], dtype=int32)
     """
 
-    columns: Mapping[str, str] | None = None
+    columns: Mapping[Any, str] | None = None
     max_texts: int = 64
     n_buckets: int = 16
     _names: list[str] = field(default_factory=list, init=False, repr=False)
@@ -93,6 +93,8 @@ class Columns(Part):
             raise InputTypeError(self.who, "columns", "must be a dictionary of names and kinds", repr(self.columns))
         for name, kind in (self.columns or {}).items():
             one_of(self.who, f"columns[{name!r}]", kind, STATED)
+        if self.columns is not None:
+            self.columns = named_by_text(self.who, self.columns)
         integer(self.who, "max_texts", self.max_texts)
         integer(self.who, "n_buckets", self.n_buckets)
         self._state: ColumnsState | None = None
@@ -162,6 +164,9 @@ class Columns(Part):
         if table.n == 0:
             raise InputError(self.who, "X", "must have at least one row", "none")
         kinds = [self.stated.get(name, kind_of(cells.part(0, 1))) for name, cells in table.columns.items()]
+        for (name, cells), kind in zip(table.columns.items(), kinds, strict=True):
+            if kind not in (Kind.CATEGORY, Kind.DROP):
+                cells.without_vast(self.who, name)
         orders = [self._order(name, kind, table.columns[name]) for name, kind in zip(table.columns, kinds, strict=True)]
         if all(kind == Kind.DROP for kind in kinds):
             raise InputError(
@@ -260,6 +265,7 @@ class Columns(Part):
                     refuse_texts(self.who, name, columns[name], kind)
             elif name in table.columns:
                 if kind == Kind.UNKNOWN:
+                    table.columns[name].without_vast(self.who, name)
                     check_sorts(self.who, name, table.columns[name])
                 columns[name] = table.columns[name]
         return Table(table.n, columns)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -85,27 +86,30 @@ _PARSERS: dict[Kind, Callable[[str], float | None]] = {
 }
 
 
-def demand(kind: Kind) -> str:
-    """What must hold of a column that is stated to be of this kind.
+_WRITTEN = {Order.UNKNOWN: "2020-12-31T23:59", Order.DAY_FIRST: "31/12/2020", Order.MONTH_FIRST: "12/31/2020"}
+
+
+def demand(kind: Kind, order: Order = Order.UNKNOWN) -> str:
+    """Return the rule for the cells of a column that is stated to be of this kind.
 
     >>> demand(Kind.DATE)
     'must hold a date as 2020-12-31 or 2020-12-31T23:59 in every row'
     """
-    written = " as 2020-12-31 or 2020-12-31T23:59" if kind == Kind.DATE else ""
+    written = f" as 2020-12-31 or {_WRITTEN[order]}" if kind == Kind.DATE else ""
     return f"must hold a {kind.name.lower()}{written} in every row"
 
 
-def unfit(kind: Kind, texts: Iterable[str]) -> set[str]:
-    """Texts that a column which is stated to be of this kind refuses.
+def unfit(kind: Kind, texts: Iterable[str], order: Order = Order.UNKNOWN) -> set[str]:
+    """Texts that a column refuses which is stated to be of this kind, and to have this order of day and month.
 
     >>> unfit(Kind.BOOLEAN, ["yes", " NO ", "0", "", "perhaps"])
     {'perhaps'}
     """
-    parse = _PARSERS.get(kind)
-    if parse is None:
+    parser = partial(parse, order=order) if kind == Kind.DATE else _PARSERS.get(kind)
+    if parser is None:
         return set()
     kept = {text: shortened(text.strip()) for text in set(texts)}
-    return {text for text, short in kept.items() if short.casefold() not in NOTHING and parse(short) is None}
+    return {text for text, short in kept.items() if short.casefold() not in NOTHING and parser(short) is None}
 
 
 def check_sorts(who: str, name: str, cells: Cells, dates: bool | None = None) -> None:
@@ -127,6 +131,7 @@ def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool, order: 
     """
     if kind == Kind.CATEGORY:
         return cells.as_texts()
+    cells = cells.without_vast(who, name)
     if not strict:
         check_sorts(who, name, cells, kind == Kind.DATE)
     if strict and kind == Kind.DATE:

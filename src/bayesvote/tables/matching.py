@@ -1,6 +1,6 @@
 """Columns matched by their names, and tables that come without names."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,14 @@ def matched(who: str, table: Table, names: Sequence[str], optional: Collection[s
         raise InputError(who, "X", f"must have the columns {_listed(wanted)}", got, do)
     ignore(who, [name for name in table.columns if name not in names])
     return Table(table.n, {name: table.columns[name] for name in names if name in table.columns})
+
+
+def named_by_text(who: str, columns: Mapping[Any, str]) -> dict[str, str]:
+    """Return stated kinds by the names of columns as text, as names of tables are read; 0 names the column 0."""
+    found = {str(name): kind for name, kind in columns.items()}
+    if len(found) < len(columns):
+        raise InputError(who, "columns", "must name every column once", str(dict(columns)))
+    return found
 
 
 def ignore(who: str, others: Sequence[str]) -> None:
@@ -66,7 +74,7 @@ def holds_text(X: Any) -> bool:
         return False
     try:
         X.astype(np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return any(isinstance(cell, str) for cell in X.flat)
     return False
 

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, InputError, InputTypeError, unmasked
+from bayesvote.tables import exact as _exact
+from bayesvote.tables.exact import Exact
 
 Codes = NDArray[np.int32]
 
@@ -21,6 +23,7 @@ _LIBRARIES = ("pandas", "polars", "pyarrow")
 _OTHER_TEXTS = (np.str_, bytes, time)
 _FARTHEST = 10**8  # days from 1970; there are microseconds for little more
 _LONGEST = 64  # of the texts that are kept whole
+_LARGEST = 1e100  # number, unless a category holds it
 
 
 class Sort(IntEnum):
@@ -39,14 +42,20 @@ class Cells(NamedTuple):
     sorts: NDArray[np.int8]  # (n,): what each number is
     codes: Codes  # (n,): the place of its text among the texts, or -1
     texts: list[str]
+    exact: Exact | None = None  # (n,): numbers where floats would be rounded, see tables/exact.py; None if none would
 
     def part(self, first: int, last: int) -> "Cells":
         """Cells first to last."""
-        return self._replace(**{name: getattr(self, name)[first:last] for name in _BY_CELL})
+        return self._taken(slice(first, last))
 
     def take(self, order: NDArray[np.intp]) -> "Cells":
         """Cells in this order."""
-        return self._replace(**{name: getattr(self, name)[order] for name in _BY_CELL})
+        return self._taken(order)
+
+    def _taken(self, cells: slice | NDArray[np.intp]) -> "Cells":
+        exact = None if self.exact is None else self.exact[cells]
+        numbers, sorts, codes = self.numbers[cells], self.sorts[cells], self.codes[cells]
+        return self._replace(numbers=numbers, sorts=sorts, codes=codes, exact=exact)
 
     def followed_by(self, other: "Cells") -> "Cells":
         """These cells, then others of the same column."""
@@ -58,6 +67,7 @@ class Cells(NamedTuple):
             np.concatenate([self.sorts, other.sorts]),
             np.concatenate([self.codes, places[other.codes]]),
             list(known),
+            _exact.joined(self.exact, len(self.numbers), other.exact, len(other.numbers)),
         )
 
     def missing(self) -> NDArray[np.bool_]:
@@ -66,18 +76,38 @@ class Cells(NamedTuple):
 
     def as_texts(self) -> "Cells":
         """The cells of a category: numbers as they are written."""
-        is_number = ~np.isnan(self.numbers)
         known, codes = {text: k for k, text in enumerate(self.texts)}, self.codes.copy()
-        for sort in Sort:
-            of_sort = is_number & (self.sorts == sort)
-            if np.any(of_sort):
-                distinct, places = np.unique(self.numbers[of_sort], return_inverse=True)
-                texts = [text_of(number, sort) for number in distinct.tolist()]
-                codes[of_sort] = np.array([known.setdefault(text, len(known)) for text in texts])[places]
-        return self._replace(numbers=np.full(len(codes), np.nan), codes=codes, texts=list(known))
+        is_number = ~np.isnan(self.numbers)
+        is_exact = is_number & (self.sorts == Sort.NUMBER) & _exact.known(self.exact, len(codes))
+        groups: list[tuple[NDArray[np.bool_], Any, Sort]] = []
+        if self.exact is not None:
+            groups.append((is_exact, self.exact, Sort.NUMBER))
+        groups += [(is_number & ~is_exact & (self.sorts == sort), self.numbers, sort) for sort in Sort]
+        for cells, values, sort in groups:
+            if np.any(cells):
+                # Sorting texts would take longer than to look for each of them.
+                distinct, places = values[cells], np.arange(np.count_nonzero(cells))
+                if values.dtype != object:
+                    distinct, places = np.unique(distinct, return_inverse=True)
+                texts = [text_of(value, sort) for value in distinct.tolist()]
+                codes[cells] = np.array([known.setdefault(text, len(known)) for text in texts])[places]
+        return self._replace(numbers=np.full(len(codes), np.nan), codes=codes, texts=list(known), exact=None)
+
+    def without_vast(self, who: str, name: str) -> "Cells":
+        """The cells of a column of numbers, which must be small enough; floats stand for all of them."""
+        vast = np.abs(self.numbers) > _LARGEST
+        if np.any(vast):
+            row = int(np.argmax(vast))
+            got = f"{self.numbers[row]} in row {row}"
+            if _exact.known(self.exact, len(vast))[row] and self.exact is not None:
+                text = str(self.exact[row]).lstrip("-").partition(".")[0]
+                got = f"a number of {len(text)} digits in row {row}"
+            must, do = "must hold finite numbers below 1e100 in size", _LEAVE_OUT
+            raise InputError(who, f"column {name!r}", must, got, do)
+        return self._replace(exact=None)
 
 
-_BY_CELL = ("numbers", "sorts", "codes")
+_LEAVE_OUT = "Leave missing values out: None or NaN."
 
 
 class Table(NamedTuple):
@@ -220,7 +250,8 @@ def _pandas(column: Any) -> _Found:
     kind = getattr(dtype, "kind", "O")
     if kind in "iufb" and not isinstance(dtype, np.dtype):
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return (_Booleans(numbers) if kind == "b" else numbers), None
+        whole = column.to_numpy(dtype=np.int64 if kind == "i" else np.uint64, na_value=0) if kind in "iu" else None
+        return _Numbers("boolean" if kind == "b" else "number", numbers, whole), None
     if kind in "Mm":
         unit = f"{'datetime64' if kind == 'M' else 'timedelta64'}[{getattr(dtype, 'unit', 'ns')}]"
         return column.to_numpy(dtype=unit, na_value=np.array("NaT", unit)[()]), None
@@ -231,7 +262,12 @@ def _polars(column: Any) -> _Found:
     polars, dtype = import_module("polars"), column.dtype
     if dtype.is_numeric() or dtype == polars.Boolean:
         numbers = column.cast(polars.Float64).to_numpy()
-        return (_Booleans(numbers) if dtype == polars.Boolean else numbers), None
+        whole: Any = None
+        if dtype.is_integer():
+            whole = column.to_list() if "128" in str(dtype) else column.fill_null(0).to_numpy()
+        elif dtype.is_decimal():
+            whole = column.to_list()
+        return _Numbers("boolean" if dtype == polars.Boolean else "number", numbers, whole), None
     if dtype in (polars.Date, polars.Datetime, polars.Duration):
         return column.to_numpy(), None
     return column.to_list(), "category" if dtype in (polars.Categorical, polars.Enum) else None
@@ -241,44 +277,60 @@ def _arrow(column: Any) -> _Found:
     types = import_module("pyarrow.types")
     kind = column.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
-        numbers = np.asarray(column.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
-        return (_Booleans(numbers) if types.is_boolean(kind) else numbers), None
+        numbers = np.asarray(column.cast("float64", safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+        whole: Any = None
+        if types.is_integer(kind):
+            whole = column.fill_null(0).to_numpy(zero_copy_only=False)
+        elif types.is_decimal(kind):
+            whole = column.to_pylist()
+        return _Numbers("boolean" if types.is_boolean(kind) else "number", numbers, whole), None
     if types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind):
         return column.to_numpy(zero_copy_only=False), None
     return column.to_pylist(), "category" if types.is_dictionary(kind) else None
 
 
-class _Booleans(NamedTuple):
-    """Truth values as numbers, NaN where there is none."""
+class _Numbers(NamedTuple):
+    """Numbers or truth values of a library's column, NaN where they are missing, and the exact integers or decimals."""
 
+    kind: str
     numbers: Array
+    whole: Any = None  # an array of integers, or a list of numbers
+
+    def cells(self) -> Cells:
+        """The cells of a column."""
+        exact = _exact.of_values(self.whole) if isinstance(self.whole, list) else None
+        if isinstance(self.whole, np.ndarray):
+            exact = _exact.of_integers(self.whole)
+        return _typed(self.kind, self.numbers, exact)
 
 
 def _cells(who: str, name: str, values: Any, declared: str | None) -> Cells:
-    if isinstance(values, _Booleans):
-        return _typed("boolean", values.numbers)
+    if isinstance(values, _Numbers):
+        values = values.cells()
     unmasked(who, f"column {name!r}", values)
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(who, f"column {name!r}", "must have one dimension", f"shape {values.shape}")
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iufbMm":
+    if isinstance(values, Cells):
+        found = values
+    elif isinstance(values, np.ndarray) and values.dtype.kind in "iufbMm":
         found = _of_array(who, name, values)
     elif isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
         do = "Give {name: [value, ...]}; rows that are dictionaries become columns by bayesvote.tables.columns_of."
         raise InputTypeError(who, f"column {name!r}", "must be a sequence of values", type(values).__name__, do)
     else:
         found = _of_list(who, name, values.tolist() if isinstance(values, np.ndarray) else values)
-    wrong = np.isinf(found.numbers) | (np.abs(found.numbers) > 1e100)
-    if np.any(wrong):
-        row = int(np.argmax(wrong))
-        must, do = "must hold finite numbers below 1e100 in size", "Leave missing values out: None or NaN."
-        raise InputError(who, f"column {name!r}", must, f"{found.numbers[row]} in row {row}", do)
+    if found.exact is None:
+        found.without_vast(who, name)
+    elif found.exact.dtype == object:  # a category may hold any number that is exact
+        inexact = ~_exact.known(found.exact, len(found.numbers))
+        found._replace(numbers=np.where(inexact, found.numbers, 0.0)).without_vast(who, name)
     return found.as_texts()._replace(kind="category") if declared else found
 
 
-def _typed(kind: str, numbers: Array) -> Cells:
+def _typed(kind: str, numbers: Array, exact: Exact | None = None) -> Cells:
     n = len(numbers)
     given = np.ascontiguousarray(numbers, dtype=np.float64)
-    return Cells(kind, given, np.full(n, Sort[kind.upper()], np.int8), np.full(n, -1, np.int32), [])
+    return Cells(kind, given, np.full(n, Sort[kind.upper()], np.int8), np.full(n, -1, np.int32), [], exact)
 
 
 def _of_array(who: str, name: str, values: NDArray[Any]) -> Cells:
@@ -292,15 +344,24 @@ def _of_array(who: str, name: str, values: NDArray[Any]) -> Cells:
         micro = values.astype(f"{what}[us]")
         seconds = np.where(np.isnat(micro), np.nan, micro.astype(np.int64) / 1e6)
         return _typed("date" if values.dtype.kind == "M" else "number", seconds)
-    return _typed("boolean" if values.dtype.kind == "b" else "number", values.astype(np.float64))
+    kind, exact = values.dtype.kind, None
+    if kind in "iu":
+        exact = _exact.of_integers(values)
+    elif kind == "f" and values.dtype.itemsize > 8:
+        exact = _exact.of_values(values.tolist())
+    with np.errstate(over="ignore"):  # infinity is refused
+        return _typed("boolean" if kind == "b" else "number", values.astype(np.float64), exact)
 
 
 def _of_list(who: str, name: str, values: Sequence[Any]) -> Cells:
     numbers, codes = np.full(len(values), np.nan), np.full(len(values), -1, np.int32)
     places: dict[str, int] = {}
     known = dict.fromkeys(NOTHING, -1)  # texts to their places
-    sorts = np.zeros(len(values), np.int8)
+    sorts, exact = np.zeros(len(values), np.int8), dict[int, str | None]()
     for t, value in enumerate(values):
+        if _exact.is_plain(value):  # most numbers are, and need no further look
+            numbers[t] = value
+            continue
         if type(value) is not str and (isinstance(value, _OTHER_TEXTS) or type(value).__name__ == "Interval"):
             value = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
         if type(value) is str:
@@ -310,29 +371,32 @@ def _of_list(who: str, name: str, values: Sequence[Any]) -> Cells:
                 place = known[value] = -1 if short.casefold() in NOTHING else places.setdefault(short, len(places))
             codes[t] = place
         elif value is not None:
-            sorts[t], numbers[t] = _number(who, name, t, value)
-    return Cells(None, numbers, sorts, codes, list(places))
+            sorts[t], numbers[t], text = _number(who, name, t, value)
+            if text is not None:
+                exact[t] = text
+    return Cells(None, numbers, sorts, codes, list(places), _exact.of_texts(exact, len(values)) if exact else None)
 
 
-def _number(who: str, name: str, row: int, value: Any) -> tuple[Sort, float]:
-    """Say what a cell of no text is, and its number."""
+def _number(who: str, name: str, row: int, value: Any) -> tuple[Sort, float, str | None]:
+    """Say what a cell of no text is, its number, and the text of that if the number is rounded."""
     if isinstance(value, bool | np.bool_):
-        return Sort.BOOLEAN, float(value)
+        return Sort.BOOLEAN, float(value), None
     if isinstance(value, Real | np.number) or hasattr(value, "as_tuple"):  # Decimal is no Real
         try:
-            return Sort.NUMBER, float(value)
+            return Sort.NUMBER, *_exact.as_float(value)
         except (OverflowError, ValueError) as error:
-            must, got = "must hold numbers below 1e100 in size", str(error).removeprefix("cannot convert ")
-            raise InputError(who, f"column {name!r}", must, f"in row {row} one that is none: {got}") from None
+            must = f"must hold numbers of at most {_exact.MOST_DIGITS:,} digits"
+            got = f"another value in row {row}: {str(error).removeprefix('cannot convert ')}"
+            raise InputError(who, f"column {name!r}", must, got) from None
     if type(value).__name__ in _MISSING_TYPES:
-        return Sort.NUMBER, math.nan
+        return Sort.NUMBER, math.nan, None
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
-        return Sort.DATE, math.nan if value is None else seconds_of(value)
+        return Sort.DATE, math.nan if value is None else seconds_of(value), None
     if isinstance(value, date):
-        return Sort.DATE, seconds_of(value)
+        return Sort.DATE, seconds_of(value), None
     if isinstance(value, timedelta):
-        return Sort.NUMBER, value.total_seconds()
+        return Sort.NUMBER, value.total_seconds(), None
     must = "must hold numbers, texts, booleans or dates"
     raise InputTypeError(who, f"column {name!r}", must, f"{value!r} in row {row}")
 
@@ -358,13 +422,17 @@ def shortened(text: str) -> str:
     return text[: _LONGEST - 17] + "#" + blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def text_of(number: float, sort: int = Sort.NUMBER) -> str:
-    """Return a number as the text of a category.
+def text_of(number: float | str, sort: int = Sort.NUMBER) -> str:
+    """Return a number, which may be an exact text, as the text of a category.
 
     >>> text_of(3.0), text_of(2.5), text_of(1.0, Sort.BOOLEAN), text_of(86400.0, Sort.DATE), text_of(60.0, Sort.DATE)
     ('3', '2.5', 'True', '1970-01-02', '1970-01-01T00:01:00')
     """
+    if isinstance(number, str):
+        return shortened(number)
     if sort == Sort.DATE:
         moment = np.datetime64(round(number * 1e6), "us")
         return str(moment.astype(f"datetime64[{'us' if number % 1 else 's' if number % 86400 else 'D'}]"))
-    return str(bool(number)) if sort == Sort.BOOLEAN else str(int(number)) if number == int(number) else repr(number)
+    if sort == Sort.BOOLEAN:
+        return str(bool(number))
+    return shortened(str(int(number))) if number == int(number) else repr(number)

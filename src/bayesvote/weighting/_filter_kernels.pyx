@@ -6,7 +6,7 @@ read all of it.
 """
 
 cimport numpy as cnp
-from libc.math cimport exp, log, pow, sqrt
+from libc.math cimport exp, fabs, log, pow, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
@@ -18,6 +18,8 @@ cdef extern from "_triangle.h" nogil:
     void subtract_and_multiply(double *A, Py_ssize_t m, const double *u, const double *x, double *out)
     void only_multiply(double *A, Py_ssize_t m, const double *x, double *out)
     void only_subtract(double *A, Py_ssize_t m, const double *u)
+    void add_and_multiply(double *A, Py_ssize_t m, const double *u, const double *x, double *out)
+    void only_add(double *A, Py_ssize_t m, const double *u)
     void drift_and_multiply(
         double *A, Py_ssize_t m, const double *u, double scale, double added, const double *x, double *out
     )
@@ -39,6 +41,17 @@ cdef extern from *:
     const Py_ssize_t RAMP
     const double HALF
 
+# A kept row is what its label's log-odds grow by with the weights (m numbers), then these numbers.
+cdef enum:
+    OFFSET  # the log-odds at weights of 0
+    CURVATURE  # minus the second derivative of its log-likelihood in the log-odds, where it was learned last
+    SLOPE  # the first derivative at log-odds of 0, of the parabola that stands for the log-likelihood
+    WEIGHT  # of the row
+    KEPT_NUMBERS
+
+cdef enum:
+    SOON = 64  # a kept row is learned again so many rows later, and once more when it leaves the ring
+
 
 cdef struct Filters:
     Py_ssize_t n
@@ -57,8 +70,11 @@ cdef struct Filters:
     double *past  # the last lag + 1 means (lag + 1, n, m), a ring; NULL without lag
     int64_t *rows  # number learned
     int64_t *horizon  # rows between the last label that was learned and the row that is predicted
+    Py_ssize_t ring  # how many rows a filter keeps, to learn them again
+    double *kept  # the last rows of the filters without drift, (number of these, ring, m + KEPT_NUMBERS); NULL without
+    int64_t *n_kept  # (number of these,): how many rows each has kept so far
     double *updates  # u of each filter: u u' is to be taken from its covariance, which then drifts
-    bint *put_off
+    int *put_off  # 1 to take u u' from the covariance, -1 to add it, 0 for neither
 
 
 cdef Py_ssize_t space_for(Py_ssize_t n, Py_ssize_t m) noexcept:
@@ -83,16 +99,21 @@ cdef int view(
     all.samples = <double *> doubles(state.samples)
     all.least = LEAST_LOG
     all.lag, all.past, all.rows, all.horizon = 0, NULL, NULL, NULL
+    all.ring, all.kept, all.n_kept = 0, NULL, NULL
     all.updates = space
-    all.put_off = <bint *> (space + all.n * all.m)
-    memset(all.put_off, 0, all.n * sizeof(bint))
+    all.put_off = <int *> (space + all.n * all.m)
+    memset(all.put_off, 0, all.n * sizeof(int))
     return 0
 
 
 cdef int view_past(Filters *all, state, double least) except -1:
-    """Look at what filters are compared by."""
+    """Look at what filters are compared by, and at the rows that they keep."""
     all.rows = <int64_t *> longs(state.rows)
     all.horizon = <int64_t *> longs(state.horizon)
+    if dim(state.kept, 0) > 0:
+        all.ring = dim(state.kept, 1)
+        all.kept = <double *> doubles(state.kept)
+        all.n_kept = <int64_t *> longs(state.n_kept)
     if dim(state.past, 0) > 0:
         all.lag = dim(state.past, 0) - 1
         all.past = <double *> doubles(state.past)
@@ -126,11 +147,13 @@ cdef inline void multiply(Filters *all, Py_ssize_t p, const double *x, double *s
     cdef double rho = all.persistence[p]
     if not all.put_off[p]:
         only_multiply(covariance, m, x, s)
+    elif all.put_off[p] < 0:
+        add_and_multiply(covariance, m, all.updates + p * m, x, s)
     elif rho == 1.0:
         subtract_and_multiply(covariance, m, all.updates + p * m, x, s)
     else:
         drift_and_multiply(covariance, m, all.updates + p * m, rho * rho, noise(all, p), x, s)
-    all.put_off[p] = False
+    all.put_off[p] = 0
 
 
 cdef inline void catch_up(Filters *all) noexcept nogil:
@@ -142,31 +165,40 @@ cdef inline void catch_up(Filters *all) noexcept nogil:
     for p in range(all.n):
         covariance = all.covariances + p * m * m
         rho = all.persistence[p]
-        if all.put_off[p] and rho == 1.0:
+        if all.put_off[p] < 0:
+            only_add(covariance, m, all.updates + p * m)
+        elif all.put_off[p] and rho == 1.0:
             only_subtract(covariance, m, all.updates + p * m)
         elif all.put_off[p]:
             only_drift(covariance, m, all.updates + p * m, rho * rho, noise(all, p))
-        all.put_off[p] = False
+        all.put_off[p] = 0
+
+
+cdef inline void move(Filters *all, Py_ssize_t p, const double *s, double shift, double gain) noexcept nogil:
+    """Move a mean by shift s; put off to take gain s s' from the covariance."""
+    cdef Py_ssize_t m = all.m
+    cdef double *mean = all.means + p * m
+    cdef double *u = all.updates + p * m
+    cdef double root = sqrt(fabs(gain))
+    cdef Py_ssize_t i
+    for i in range(m):
+        mean[i] += shift * s[i]
+        u[i] = root * s[i]
+    all.put_off[p] = 1 if gain >= 0.0 else -1
 
 
 cdef inline void absorb(
     Filters *all, Py_ssize_t p, const double *s, double shift, double gain, double w
 ) noexcept nogil:
     """Move a mean by shift s and drift; put off to take gain s s' from the covariance and let it drift."""
-    cdef Py_ssize_t m = all.m
-    cdef double *mean = all.means + p * m
-    cdef double *u = all.updates + p * m
+    cdef double *mean = all.means + p * all.m
     cdef double rho = all.persistence[p]
     cdef double prior = all.prior_mean
-    cdef double root = sqrt(gain)
     cdef Py_ssize_t i
-    for i in range(m):
-        mean[i] += shift * s[i]
-        u[i] = root * s[i]
+    move(all, p, s, shift, gain)
     if rho != 1.0:
-        for i in range(m):
+        for i in range(all.m):
             mean[i] = prior + rho * (mean[i] - prior)
-    all.put_off[p] = True
     all.samples[p] = rho * all.samples[p] + w
 
 
@@ -249,8 +281,8 @@ cdef inline double lead(
 
 cdef struct Scratch:
     double *X  # margins of every label
-    double *d  # what the log-odds grow by with the weights
-    double *s  # its product with each covariance
+    double *d  # what the log-odds of each filter grow by with the weights
+    double *s  # its product with the covariance
     double *z  # of every label
     double *prior  # z at the prior mean
     double *moved  # z at the horizon
@@ -297,6 +329,7 @@ cdef inline void ahead(
     const Filters *all, Py_ssize_t p, Py_ssize_t n_labels, const Scratch *own, double *z, double *variance
 ) noexcept nogil:
     """Let logits and the variance of their difference drift on to the row that is predicted."""
+    cdef const double *d = own.d + p * all.m
     cdef double rho
     cdef Py_ssize_t k
     if all.horizon[0] > 0 and all.persistence[p] != 1.0:
@@ -304,7 +337,7 @@ cdef inline void ahead(
         for k in range(n_labels):
             z[k] = own.prior[k] + rho * (z[k] - own.prior[k])
         if variance != NULL:
-            variance[0] = rho * rho * variance[0] + (1.0 - rho * rho) / all.precisions[p] * inner(own.d, own.d, all.m)
+            variance[0] = rho * rho * variance[0] + (1.0 - rho * rho) / all.precisions[p] * inner(d, d, all.m)
 
 
 cdef inline void note_log_likelihoods(
@@ -332,6 +365,7 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
     cdef double total = 0.0
     cdef double of_half = 0.0
     cdef double weight, variance
+    cdef double *d
     cdef double *s
     cdef Py_ssize_t p, k, i
     for k in range(n_labels):
@@ -343,16 +377,16 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
         own.prior[k] *= 0.5 * all.prior_mean
         out[k] = own.mixed[k] = 0.0
     for p in range(all.n):
-        s = own.s + p * m
+        d, s = own.d + p * m, own.s + p * m
         for k in range(n_labels):
             own.z[k] = 0.5 * inner(all.means + p * m, own.X + k * m, m)
         own.likeliest[p] = n_labels - 1
         for k in range(n_labels - 2, -1, -1):
             if own.z[k] > own.z[own.likeliest[p]]:
                 own.likeliest[p] = k
-        own.odds[p] = lead(own.X, own.z, n_labels, own.likeliest[p], m, own.d)
-        multiply(all, p, own.d, s)
-        own.variance[p] = max(inner(s, own.d, m), 0.0)
+        own.odds[p] = lead(own.X, own.z, n_labels, own.likeliest[p], m, d)
+        multiply(all, p, d, s)
+        own.variance[p] = max(inner(s, d, m), 0.0)
         variance = own.variance[p]
         memcpy(own.moved, own.z, n_labels * sizeof(double))
         ahead(all, p, n_labels, own, own.moved, &variance)
@@ -373,29 +407,86 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
         out[k] = -log(max(out[k] / total, TINY))
 
 
+cdef inline void learn_again(Filters *all, Py_ssize_t p, double *row, double *s) noexcept nogil:
+    """Take a kept row from a filter and learn it at the log-odds that the filter gives it now.
+
+    The parabola that stands for a row's log-likelihood was laid where the filter saw the row at that time, perhaps far
+    from where it sees it now.
+    """
+    cdef Py_ssize_t m = all.m
+    cdef double *own = row + m
+    cdef double odds, variance, rest, mode, miss, curvature, slope, change, spread
+    multiply(all, p, row, s)
+    variance = inner(s, row, m)
+    rest = 1.0 - own[CURVATURE] * variance
+    if not (variance > 0.0 and rest > 1e-6):
+        return  # the row is all that the filter knows of these log-odds: nothing would be left without it
+    odds = inner(all.means + p * m, row, m) + own[OFFSET]
+    mode = settled((odds - own[SLOPE] * variance) / rest, own[WEIGHT] * variance / rest)
+    miss = sigmoid(-mode)
+    curvature = own[WEIGHT] * miss * (1.0 - miss)
+    slope = own[WEIGHT] * miss + curvature * mode
+    change = curvature - own[CURVATURE]
+    spread = 1.0 + change * variance
+    move(all, p, s, (slope - own[SLOPE] - change * odds) / spread, change / spread)
+    own[CURVATURE], own[SLOPE] = curvature, slope
+
+
+cdef inline void keep(
+    Filters *all, Py_ssize_t p, Py_ssize_t place, const double *d, double sign, double mode, double offset, double w, double *s
+) noexcept nogil:
+    """Keep a row that a filter has just learned, and learn again two that it kept earlier."""
+    cdef Py_ssize_t m = all.m
+    cdef Py_ssize_t width = m + KEPT_NUMBERS
+    cdef double *kept = all.kept + place * all.ring * width
+    cdef int64_t n = all.n_kept[place]
+    cdef double *row = kept + (n % all.ring) * width
+    cdef double miss = sigmoid(-mode)
+    cdef Py_ssize_t i
+    if n >= all.ring:
+        learn_again(all, p, row, s)
+    for i in range(m):
+        row[i] = sign * d[i]
+    row[m + OFFSET] = offset
+    row[m + CURVATURE] = w * miss * (1.0 - miss)
+    row[m + SLOPE] = w * miss + row[m + CURVATURE] * mode
+    row[m + WEIGHT] = w
+    all.n_kept[place] += 1
+    if n >= SOON:
+        learn_again(all, p, kept + ((n - SOON) % all.ring) * width, s)
+
+
 cdef inline void learn(
     Filters *all, Py_ssize_t first, Py_ssize_t last, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own
 ) noexcept nogil:
     """Let some filters learn a label: go to the mode along its log-odds, and take their curvature there."""
     cdef Py_ssize_t m = all.m
-    cdef double odds, variance, sign, miss, curvature
+    cdef double odds, variance, sign, miss, curvature, offset
+    cdef double *d
     cdef double *s
+    cdef Py_ssize_t place = 0
     cdef Py_ssize_t p, k
+    for p in range(first):
+        place += all.persistence[p] == 1.0
     for p in range(first, last):
-        s = own.s + p * m
+        d, s = own.d + p * m, own.s + p * m
         odds, variance, sign = own.odds[p], own.variance[p], 1.0
         if label != own.likeliest[p] and n_labels == 2:
             odds, sign = -odds, -1.0
         elif label != own.likeliest[p]:
             for k in range(n_labels):
                 own.z[k] = 0.5 * inner(all.means + p * m, own.X + k * m, m)
-            odds = lead(own.X, own.z, n_labels, label, m, own.d)
-            multiply(all, p, own.d, s)
-            variance = max(inner(s, own.d, m), 0.0)
+            odds = lead(own.X, own.z, n_labels, label, m, d)
+            multiply(all, p, d, s)
+            variance = max(inner(s, d, m), 0.0)
+        offset = odds - sign * inner(all.means + p * m, d, m)
         odds = settled(odds, w * variance)
         miss = sigmoid(-odds)
         curvature = w * miss * (1.0 - miss)
         absorb(all, p, s, sign * w * miss, curvature / (1.0 + curvature * variance), w)
+        if all.kept != NULL and all.persistence[p] == 1.0:
+            keep(all, p, place, d, sign, odds, offset, w, s)
+            place += 1
 
 
 cdef inline void compare(
@@ -487,10 +578,10 @@ def logistic_stream(
     cdef double *out_ = own_doubles(out)
     cdef double *late = NULL if log_likelihoods is None else own_doubles(log_likelihoods)
     cdef const double *now_ = NULL if now is None else doubles(now)
-    scratch = room((n_labels + 1 + n_filters) * m + 4 * n_labels + 2 * size + 3 * n_filters + space_for(n_filters, m))
+    scratch = room((n_labels + 2 * n_filters) * m + 4 * n_labels + 2 * size + 3 * n_filters + space_for(n_filters, m))
     own.X = own_doubles(scratch)
     own.d = own.X + n_labels * m
-    own.s = own.d + m
+    own.s = own.d + n_filters * m
     own.z = own.s + n_filters * m
     own.prior = own.z + n_labels
     own.moved = own.prior + n_labels

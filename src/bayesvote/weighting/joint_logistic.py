@@ -1,4 +1,4 @@
-"""Weights by the logistic loss of the ensemble's margin, whose probabilities are calibrated by nature."""
+"""Weights by the logistic loss of the ensemble's margin."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote import _checks
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import MOST_ROWS, Arrays, require, within
+from bayesvote._checks import MOST_WEIGHT, Array, Labels
+from bayesvote._parts import MOST_ROWS, Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import (
     FilterState,
@@ -27,6 +27,9 @@ from bayesvote.weighting.gaussian import (
 # With ``burst``, a label that a posterior found less likely than this share of an even chance counts as if it had been
 # as likely as that: a surprise says that a label or a posterior is wrong, but not which.
 _LEAST_SHARE = 0.2
+# Rows that a filter keeps; it learns a row again when it has learned 64 others, and when the row leaves. The kernel
+# reads the number off the state.
+KEPT = 512
 _NO_LABELS = np.zeros(0, dtype=np.intp)
 _NO_WEIGHTS = np.zeros(0)
 
@@ -44,6 +47,8 @@ class LogisticState(NamedTuple):
     past: Array  # (burst + 1, k, m): the means after the last rows, those after row n at n % (burst + 1)
     rows: NDArray[np.int64]  # (1,): number of rows learned
     horizon: NDArray[np.int64]  # (1,): rows between the last label that was learned and the row that is predicted
+    kept: Array  # (c, KEPT, m + 4): the last rows of the c filters whose weights do not drift, row n at n % KEPT
+    n_kept: NDArray[np.int64]  # (c,): how many rows each of these has learned
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,10 @@ class JointLogistic(MarginPosterior[LogisticState]):
     The labels have the probabilities :math:`\mathrm{softmax}_y(\tfrac12 \sum_i \lambda_i (1 - 2 g_i(y)))`; for two
     labels, whose margins are opposite, that is the logistic function of the ensemble's margin. The posterior is
     Gaussian, an online Laplace approximation: each row moves it to the mode of what it was times the row's likelihood,
-    and adds its curvature there; :class:`LaplacePosterior` written out. The prior is N(scale/m, I/precision).
+    and adds its curvature there, as in :class:`LaplacePosterior`. Where weights do not drift, each row is learned again
+    when 64 and 512 further rows have been learned. The prior is N(scale/m, I/precision).
     Probabilities are averaged over the weights' uncertainty, and over the precisions by
-    how likely each found the labels so far; so they need no calibration. Weights may be negative.
+    how likely each found the labels so far. Weights may be negative.
 
     Parameters
     ----------
@@ -82,7 +88,7 @@ class JointLogistic(MarginPosterior[LogisticState]):
 
     needs_bounded = True
     usual_loss = "wide_ramp"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     learns_all_labels = True
     compares_horizons = True
     loss_scale = LossScale.LOG_PROBABILITY
@@ -115,40 +121,73 @@ class JointLogistic(MarginPosterior[LogisticState]):
         _checks.integer("JointLogistic.init", "n_members", n_members)
         state = start_filters(self._filters[0], n_members, self.scale / n_members)
         past = np.repeat(state.means[None], self.burst + 1 if self.burst else 0, axis=0)
-        return LogisticState(*state, past, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        zero = np.zeros(1, dtype=np.int64)
+        return LogisticState(*state, past, zero, zero.copy(), *self._nothing_kept(self._filters[1], n_members))
+
+    def _nothing_kept(self, persistence: Array, n_members: int) -> tuple[Array, NDArray[np.int64]]:
+        constant = int(np.sum(persistence == 1))
+        return np.zeros((constant, KEPT, n_members + 4)), np.zeros(constant, dtype=np.int64)
 
     def n_members(self, state: LogisticState) -> int:
         """Return how many members the state is about."""
         return int(state.means.shape[1])
 
+    def age(self, state: LogisticState) -> int:
+        """Return how many rows were learned."""
+        return int(state.rows[0])
+
     def least_bytes(self, n_members: int) -> int:
-        """Size of the covariances and the earlier means."""
-        return 8 * len(self._filters[0]) * n_members * (n_members + self.burst)
+        """Size of the covariances, the earlier means and the kept rows."""
+        kept = int(np.sum(self._filters[1] == 1)) * KEPT * n_members
+        return 8 * (len(self._filters[0]) * n_members * (n_members + self.burst) + kept)
 
     def check_state(self, state: LogisticState) -> None:
         """Refuse posteriors that no stream leads to."""
         precisions, persistence = self._filters_of(state)
         m = self.n_members(state)
+        all_finite(state)
         check_filters(FilterState(*state[:4]), precisions)
         require(within(state.rows, 0, MOST_ROWS), f"rows must be from 0 to {MOST_ROWS}")
         require(within(state.horizon, 0, int(state.rows[0])), "horizon must be from 0 to rows")
-        # A row moves the mean by at most S x, whose length is at most that of x over the precision.
-        most = np.sqrt(m) * state.samples / precisions
+        # A row moves the mean by at most S x times the slope of its parabola at the log-odds of the prior mean. These
+        # are at most the scale and the logarithm of the number of labels, say 12.
+        most = (1.3 + 0.25 * (self.scale + 12)) * np.sqrt(m) * state.samples / precisions
         earlier = most / np.maximum(persistence**self.burst, 1e-300)
         for means, reach in ((state.means, most), (state.past, earlier)):
             off = np.linalg.norm(means - self.scale / m, axis=-1)
-            require(bool(np.all(off <= 1.001 * reach + 1e-9)), "means must be within reach of the samples")
+            require(bool(np.all(off <= reach + 1e-9)), "means must be within reach of the samples")
+        self._check_kept(state, persistence)
         if self.burst:
             now = state.past[int(state.rows[0]) % (self.burst + 1)]
             require(np.array_equal(now, state.means), "the last of the earlier means must be the means")
 
+    def _check_kept(self, state: LogisticState, persistence: Array) -> None:
+        """Refuse kept rows that no margins lead to."""
+        constant, m = persistence == 1, self.n_members(state)
+        require(within(state.n_kept, 0, MOST_ROWS), f"numbers of kept rows must be from 0 to {MOST_ROWS}")
+        require(bool(np.all(state.n_kept <= state.rows)), "no more rows may be kept than were learned")
+        for rows, n in zip(state.kept, state.n_kept, strict=True):
+            require(not np.any(rows[min(int(n), KEPT) :]), "rows that were not kept must be 0")
+        growth, (offset, curvature, slope, w) = state.kept[..., :m], np.moveaxis(state.kept[..., m:], -1, 0)
+        require(within(growth, -1 - 1e-9, 1 + 1e-9), "log-odds must grow by at most 1 with a weight")
+        require(within(w, 0, MOST_WEIGHT), f"weights of kept rows must be from 0 to {MOST_WEIGHT:g}")
+        bounded = (curvature >= 0) & (curvature <= 0.2500001 * w) & (np.abs(slope) <= 1.3 * w)
+        require(bool(np.all(bounded)), "parabolas of kept rows must be those of logistic losses")
+        require(bool(np.all(np.abs(offset) <= 1e6)), "offsets of log-odds must be bounded")
+        require(int(np.sum(constant)) == len(state.kept), "rows are kept by posteriors without drift")
+
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
-        """Bring a state of version 1, which had no earlier means, to this version."""
-        if version != 1 or "past" in arrays:
+        """Bring a state of version 1, without earlier means, or 2, without kept rows, to this version."""
+        if version not in (1, 2):
             return super().upgraded(version, arrays)
-        past = np.repeat(arrays["means"][None], self.burst + 1 if self.burst else 0, axis=0)
-        zero = np.zeros(1, dtype=np.int64)
-        return {**arrays, "past": past, "rows": zero, "horizon": zero.copy()}
+        copies, m = len(arrays["means"]) // len(self._filters[0]), arrays["means"].shape[1]
+        kept, n_kept = self._nothing_kept(np.tile(self._filters[1], copies), m)
+        arrays = {**arrays, "kept": kept, "n_kept": n_kept}
+        if version == 1:
+            past = np.repeat(arrays["means"][None], self.burst + 1 if self.burst else 0, axis=0)
+            zero = np.zeros(1, dtype=np.int64)
+            arrays = {**arrays, "past": past, "rows": zero, "horizon": zero.copy()}
+        return arrays
 
     def refilled(self, blank: LogisticState, version: int, arrays: Arrays) -> LogisticState:
         """Return a state with these arrays, of as many posteriors as they have."""
@@ -296,6 +335,8 @@ def _twice(state: LogisticState) -> LogisticState:
         np.concatenate((state.past, state.past), axis=1),
         state.rows,
         state.horizon,
+        np.concatenate((state.kept, state.kept)),
+        np.tile(state.n_kept, 2),
     )
 
 
