@@ -37,9 +37,13 @@ def ours(kind: Any, **options: Any) -> Mistakes:
     return mistakes
 
 
+def other(name: str) -> Mistakes:
+    return lambda seed, X, y: CONFIGURATIONS[name].scored(seed, X, y).mistakes
+
+
 MODELS: Mapping[str, Mistakes] = {
     "default": ours(BayesianEnsembleClassifier),
-    **{name: CONFIGURATIONS[name].mistakes for name in OTHERS},
+    **{name: other(name) for name in OTHERS},
     "our OzaBoost(naive Bayes)": ours(OzaBoostClassifier, member="naive_bayes"),
     "our OGBoost(naive Bayes)": ours(OGBoostClassifier, member="naive_bayes"),
     "our OSBoost(naive Bayes)": ours(OSBoostClassifier, member="naive_bayes"),

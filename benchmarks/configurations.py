@@ -1,4 +1,4 @@
-"""The 32 configurations of other libraries that table 6 is compared with, and how a stream goes through each library.
+"""The 34 configurations of other libraries that table 6 is compared with, and how a stream goes through each library.
 
 A configuration is a class with the parameters that are set, the same on every data set; all others are the library's
 defaults.
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from answers import Scored, scored
 from bayesvote._checks import Array, Labels
 
 SEED = "{seed}"  # stands where a model is given the seed of the order
@@ -47,22 +48,23 @@ def _built(what: Any, package: str, seed: int, **more: Any) -> Any:
     return seed if what == SEED else what
 
 
-# Each of these yields its prediction of a row, and learns the row when it is asked for the next.
-def _river(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]:
+# Each of these yields its prediction of a row, or None, and learns the row when it is asked for the next.
+def _river(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool | None]:
     model = _built(what, "river", seed)
     for row, label in zip(X, y.tolist(), strict=True):
         x = dict(enumerate(row.tolist()))
-        yield model.predict_one(x) is True  # None on the first rows
+        yield model.predict_one(x)
         model.learn_one(x, label == 1)
 
 
-def _capymoa(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]:
+def _capymoa(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool | None]:
     core, streams = import_module("capymoa.core"), import_module("capymoa.stream")
     schema = streams.NumpyStream(X[:2], np.array([0, 1]), target_type="categorical").get_schema()
     model = _built(what, "capymoa", seed, schema=schema)
     for row, label in zip(X, y.tolist(), strict=True):
         instance = core.LabeledInstance.from_array(schema, row, label)
-        yield bool(model.predict(instance) == 1)
+        answer = model.predict(instance)
+        yield None if answer is None else bool(answer == 1)
         model.train(instance)
 
 
@@ -75,17 +77,17 @@ def _vowpal_wabbit(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]
         yield example.get_simplelabel_prediction() > threshold
 
 
-def _scikit_learn(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]:
+def _scikit_learn(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool | None]:
     model = _built(what, "sklearn", seed)
     for i in range(len(y)):
-        yield i > 0 and bool(model.predict(X[i : i + 1])[0] == 1)
+        yield bool(model.predict(X[i : i + 1])[0] == 1) if i else None
         model.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1])
 
 
 class Library(NamedTuple):
     """How a library is driven, which package it is, and how it is installed."""
 
-    drive: Callable[[Make, int, Array, Labels], Iterator[bool]]
+    drive: Callable[[Make, int, Array, Labels], Iterator[bool | None]]
     module: str
     package: str
     install: str
@@ -142,6 +144,8 @@ _CONFIGURATIONS: Mapping[str, Mapping[str, Make]] = {
         "SRP(10)": make("ensemble.SRPClassifier", n_models=10, seed=SEED),
         "ARF(10)": make("forest.ARFClassifier", n_models=10, seed=SEED),
         "ARF(100)": make("forest.ARFClassifier", n_models=100, seed=SEED),
+        "AMF(10)": make("forest.AMFClassifier", n_estimators=10, seed=SEED),
+        "AMF(100)": make("forest.AMFClassifier", n_estimators=100, seed=SEED),
     },
     "CapyMOA": {
         "NaiveBayes": _moa("NaiveBayes"),
@@ -185,17 +189,21 @@ _CONFIGURATIONS: Mapping[str, Mapping[str, Make]] = {
 
 
 class Configuration(NamedTuple):
-    """One of the 32: its name, its library, and what is made."""
+    """One of the 34: its name, its library, and what is made."""
 
     name: str
     library: Library
     what: Make
 
-    def mistakes(self, seed: int, X: Array, y: Labels) -> int:
-        """How many rows are predicted wrongly when each is predicted before it is learned."""
+    def answers(self, seed: int, X: Array, y: Labels) -> Iterator[int | None]:
+        """Yield the class that is predicted for each row, or None, before the row is learned."""
         with np.errstate(all="ignore"):  # naive Bayes divides by a variance of zero
-            predicted = self.library.drive(self.what, seed, X, y)
-            return sum(one != (label == 1) for one, label in zip(predicted, y.tolist(), strict=True))
+            for answer in self.library.drive(self.what, seed, X, y):
+                yield None if answer is None else int(answer)
+
+    def scored(self, seed: int, X: Array, y: Labels) -> Scored:
+        """Count the rows that are predicted wrongly."""
+        return scored(self.answers(seed, X, y), y.tolist())
 
 
 CONFIGURATIONS: Mapping[str, Configuration] = {

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import results
+from answers import with_shares
 from bayesvote import BayesianEnsembleClassifier
 from bayesvote._checks import Array, Labels
 from bayesvote.experiments.changing import STREAMS, Changing
@@ -43,7 +44,7 @@ def capymoa(name: str, **options: Any) -> Callable[[Changing, int], Array]:
         labels = np.arange(n_classes)
         schema = streams.NumpyStream(data.X[:n_classes], labels, target_type="categorical").get_schema()
         model = getattr(import_module("capymoa.classifier"), name)(schema, **options)
-        out = np.full((len(data.y), n_classes), 1 / n_classes)
+        out = np.full((len(data.y), n_classes), np.nan)
         for t, (row, label) in enumerate(zip(data.X, data.y.tolist(), strict=True)):
             instance = core.LabeledInstance.from_array(schema, row, label)
             votes = model.predict_proba(instance)
@@ -58,7 +59,7 @@ def capymoa(name: str, **options: Any) -> Callable[[Changing, int], Array]:
 
 def river_forest(data: Changing, n_classes: int) -> Array:
     model = import_module("river.forest").ARFClassifier(n_models=10, seed=0)
-    out = np.full((len(data.y), n_classes), 1 / n_classes)
+    out = np.full((len(data.y), n_classes), np.nan)
     for t, (row, label) in enumerate(zip(data.X.tolist(), data.y.tolist(), strict=True)):
         x = dict(enumerate(row))
         votes = model.predict_proba_one(x)
@@ -151,6 +152,7 @@ def measure(name: str, of: str) -> dict[str, Any]:
     start = time.process_time(), time.perf_counter()
     p = MODELS[name](data, n_classes)
     seconds, clock = time.process_time() - start[0], time.perf_counter() - start[1]
+    p, unanswered = with_shares(p, data.y)
     wrong = p.argmax(axis=1) != data.y
     after = data.after_changes(AFTER)
     return {
@@ -158,6 +160,7 @@ def measure(name: str, of: str) -> dict[str, Any]:
         "model": name,
         "rows": len(data.y),
         "error": float(wrong.mean()),
+        "unanswered": unanswered,
         "after": float(wrong[after].mean()) if after.any() else None,
         "log_loss": float(-np.log(np.maximum(p[rows, data.y], LEAST)).mean()),
         "brier": float(((p - np.eye(n_classes)[data.y]) ** 2).sum(axis=1).mean()),

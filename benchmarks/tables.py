@@ -30,6 +30,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 import results
+from answers import scored
 from bayesvote import BayesianEnsembleClassifier, __version__, load_dataset
 
 pandas: Any = import_module("pandas")
@@ -259,7 +260,11 @@ MODELS: dict[str, Callable[[Frame, NDArray[Any], int], list[Any]]] = {
         lambda river, t, _: encoded(river, river.forest.ARFClassifier(n_models=10, seed=t))
     ),
     "river Hoeffding tree": by_river(lambda river, *_: river.tree.HoeffdingTreeClassifier()),
-    "river naive Bayes, one-hot": by_river(lambda river, *_: encoded(river, river.naive_bayes.GaussianNB())),
+    "river Gaussian naive Bayes, one-hot": by_river(lambda river, *_: encoded(river, river.naive_bayes.GaussianNB())),
+    "river Bernoulli naive Bayes, one-hot": by_river(lambda river, *_: encoded(river, river.naive_bayes.BernoulliNB())),
+    "river AMF(10), one-hot": by_river(
+        lambda river, t, _: encoded(river, river.forest.AMFClassifier(n_estimators=10, seed=t))
+    ),
     "river logistic, one-hot": by_river(lambda river, *_: encoded(river, one_against_rest(river))),
     "river logistic, target means": by_river(
         lambda river, _, names: TargetMeans(river, one_against_rest(river), names)
@@ -285,10 +290,11 @@ def measure(table: str, trial: int, models: list[str], most: int) -> list[Line]:
     for name in models:
         start = time.process_time()
         answers = MODELS[name](X, y, trial)
-        wrong = sum(answer != label for answer, label in zip(answers, y.tolist(), strict=True))
+        wrong, unanswered = scored(answers, y.tolist())
         seconds = round(time.process_time() - start, 1)
         print(f"  {table}, trial {trial}, {name}: {wrong / len(y):.4f}, {seconds:.1f} s", file=sys.stderr)
-        facts = {"table": table, "trial": trial, "most": most, "rows": len(y), "model": name, "mistakes": wrong}
+        facts = {"table": table, "trial": trial, "most": most, "rows": len(y), "model": name}
+        facts |= {"mistakes": wrong, "unanswered": unanswered}
         day = datetime.now(UTC).date().isoformat()
         probes = {"probes": results.stamp("table")["probes"]} if name == OURS else {}
         found.append(facts | {"seconds": seconds, "with": measured_with(name), "day": day} | probes)
