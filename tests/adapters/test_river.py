@@ -85,7 +85,7 @@ def test_river_checks(model: Any) -> None:
 def test_one_row_at_a_time_is_the_model_itself() -> None:
     X, y = stream(300)
     model = Ensemble(scaled(adaptive(12)), drifting(), "wide_ramp").start(4, 2, rng=5)
-    one = BayesianEnsembleClassifier(n_members=12, seed=5)
+    one = BayesianEnsembleClassifier(n_members=12, calibrated=False, seed=5)
     for t, x in enumerate(named(X)):
         if t:
             expected = chances(model, X[t : t + 1])

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, prequential
 from bayesvote._checks import Array, Labels
 from bayesvote._input import as_rows
-from bayesvote.estimators._calibration import Calibration
+from bayesvote.estimators._calibration import Calibration, trust_in
 from bayesvote.horizon import AUTO, Period
 from bayesvote.model import decided
 from bayesvote.persistence import ModelFileError, dumps, loads, pack, unpack
@@ -210,7 +210,8 @@ def test_calibration_learns_from_the_rows_of_the_gaps_only() -> None:
         row, label = X[t : t + 1], y[t : t + 1]
         if held[t]:
             losses = model.model_.losses(as_rows("test", row))
-            expected.learn(model.model_.shares(losses), losses, label, np.ones(1), 1.0)
+            trust = trust_in(model.model_.loss_scale)
+            expected.learn(model.model_.shares(losses), losses, label, np.ones(1), 1.0, trust)
         model.partial_fit(row, label)
     for one, other in zip(model.calibration_, expected, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -14,7 +14,7 @@ from bayesvote._files import naming
 from bayesvote.cli import show
 from bayesvote.cli.models import Classifier, load_classifier, load_model
 from bayesvote.ensemble import Ensemble
-from bayesvote.estimators._class_weight import facts_of
+from bayesvote.estimators.summary import facts_of
 from bayesvote.persistence import save
 from bayesvote.report.run import Columns, importances_of, weight_columns
 from bayesvote.weighting import Posterior

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote.estimators._class_weight import facts_of
+from bayesvote.estimators.summary import facts_of
 
 _TOP = 5  # members and columns that are shown
 

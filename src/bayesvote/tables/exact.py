@@ -42,7 +42,8 @@ def of_texts(texts: dict[int, str | None], n: int) -> Exact | None:
 def as_float(value: Any) -> tuple[float, str | None]:
     """Return a real number as a float, and its exact decimal text if the float is rounded.
 
-    A number beyond all floats becomes the largest float. Fractions that are no Decimal count as their floats.
+    A number beyond all floats becomes the largest float. Fractions that are no Decimal count as their floats. Raises
+    OverflowError for numbers of more than 4,300 digits.
 
     >>> as_float(7), as_float(2**53 + 1), as_float(Decimal("0.10"))
     ((7.0, None), (9007199254740992.0, '9007199254740993'), (0.1, None))
@@ -106,10 +107,10 @@ def _bounded(number: float) -> float:
 def _decimal_text(value: int | Decimal) -> str:
     if isinstance(value, Decimal):
         if abs(value.adjusted()) > MOST_DIGITS:
-            raise ValueError(f"more than {MOST_DIGITS:,} digits")
+            raise OverflowError
         text = format(value, "f")
         return text.rstrip("0").rstrip(".") if "." in text else text
     try:
         return str(int(value))
     except ValueError:
-        raise ValueError(f"more than {MOST_DIGITS:,} digits") from None
+        raise OverflowError from None

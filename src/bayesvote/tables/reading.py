@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote._checks import Array, InputError, InputTypeError, unmasked
+from bayesvote._input import TOO_LARGE
 from bayesvote.tables import exact as _exact
 from bayesvote.tables.exact import Exact
 
@@ -384,10 +385,12 @@ def _number(who: str, name: str, row: int, value: Any) -> tuple[Sort, float, str
     if isinstance(value, Real | np.number) or hasattr(value, "as_tuple"):  # Decimal is no Real
         try:
             return Sort.NUMBER, *_exact.as_float(value)
-        except (OverflowError, ValueError) as error:
+        except OverflowError:
             must = f"must hold numbers of at most {_exact.MOST_DIGITS:,} digits"
-            got = f"another value in row {row}: {str(error).removeprefix('cannot convert ')}"
-            raise InputError(who, f"column {name!r}", must, got) from None
+            got = f"a number too large for float64 in row {row}"
+            raise InputError(who, f"column {name!r}", must, got, TOO_LARGE) from None
+        except ValueError as error:
+            raise InputError(who, f"column {name!r}", "must hold numbers", f"{value!r} in row {row}: {error}") from None
     if type(value).__name__ in _MISSING_TYPES:
         return Sort.NUMBER, math.nan, None
     if isinstance(value, np.datetime64):

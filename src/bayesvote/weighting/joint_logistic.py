@@ -178,7 +178,8 @@ class JointLogistic(MarginPosterior[LogisticState]):
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
         """Bring a state of version 1, without earlier means, or 2, without kept rows, to this version."""
-        if version not in (1, 2):
+        added = {1: {"past", "rows", "horizon", "kept", "n_kept"}, 2: {"kept", "n_kept"}}
+        if version not in added or added[version] & arrays.keys():
             return super().upgraded(version, arrays)
         copies, m = len(arrays["means"]) // len(self._filters[0]), arrays["means"].shape[1]
         kept, n_kept = self._nothing_kept(np.tile(self._filters[1], copies), m)
