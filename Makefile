@@ -81,7 +81,7 @@ bench: .venv/ready  ## speed, as ratios measured side by side
 accuracy: .venv/ready  ## error beside other libraries, some twenty minutes
 	$(BIN)/python benchmarks/accuracy.py $(TRIALS)
 
-peers: .venv/ready  ## error of the 32 configurations that table 6 names, over an hour; ARGS="--sets heart"
+peers: .venv/ready  ## error of the 34 configurations that table 6 names, over an hour; ARGS="--sets heart"
 	$(BIN)/python benchmarks/table6.py $(ARGS)
 
 beside: .venv/ready  ## error of the default and of the strongest others on table 6's sets, in one run; needs Java, BAYESVOTE_DATA

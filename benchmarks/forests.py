@@ -72,7 +72,7 @@ def river_forest(data: Changing, n_classes: int) -> Array:
 MODELS: Mapping[str, Callable[[Changing, int], Array]] = {
     "default": ours(),
     "fast": ours(members="fast"),
-    "default of 0.1": ours(members="mixed", weighter="joint_gaussian"),
+    "default of 0.1": ours(members="mixed", weighter="joint_gaussian", scale=False),
     "CapyMOA ARF(10)": capymoa("AdaptiveRandomForestClassifier", ensemble_size=10),
     "CapyMOA ARF(100)": capymoa("AdaptiveRandomForestClassifier", ensemble_size=100),
     "CapyMOA SRP(10)": capymoa("StreamingRandomPatches", ensemble_size=10),

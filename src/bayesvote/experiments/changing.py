@@ -192,7 +192,7 @@ def rbf(seed: int, speed: float = 0.0005) -> Changing:
     return Changing(np.where(place > 1, 2 - place, place) + off, classes[chosen], ())
 
 
-def weather(seed: int) -> Changing:  # noqa: ARG001 - there is only one order of time
+def weather(seed: int) -> Changing:  # noqa: ARG001 - as the generators; there is only one order of time
     """Rain or none on 18,159 days at one station, by eight measurements, in order of time (NOAA, public domain)."""
     packed = resources.files(__package__).joinpath("weather.csv.xz").read_bytes()
     with io.StringIO(lzma.decompress(packed).decode()) as text:
