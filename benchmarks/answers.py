@@ -43,6 +43,6 @@ def with_shares(probabilities: Array, y: Labels) -> tuple[Array, int]:
     """
     n, n_classes = probabilities.shape
     seen = 1.0 + np.cumsum(np.eye(n_classes)[y], axis=0) - np.eye(n_classes)[y]
-    missing = np.isnan(probabilities).any(axis=1)
+    missing = np.asarray(np.isnan(probabilities).any(axis=1))
     filled = np.where(missing[:, None], seen / (n_classes + np.arange(n))[:, None], probabilities)
     return filled, int(missing.sum())
