@@ -22,8 +22,8 @@ import numpy as np
 import results
 from answers import with_shares
 from bayesvote import BayesianEnsembleClassifier
-from bayesvote._checks import Array, Labels
-from bayesvote.experiments.changing import STREAMS, Changing
+from bayesvote.core.checks import Array, Labels
+from bayesvote_paper.changing import STREAMS, Changing
 
 STORED = Path(__file__).parent / "results" / "forests.jsonl"
 AFTER = 1000  # rows after a change

@@ -18,8 +18,8 @@ import numpy as np
 
 import results
 from bayesvote import Ensemble, GammaRate, JointGaussian
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, started
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, started
 from bayesvote.members import Bank
 from bayesvote.weighting import Weighter
 

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 from bayesvote import losses
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
 from bayesvote.ensemble import Ensemble
 from bayesvote.members import Bank
 from bayesvote.model import decided

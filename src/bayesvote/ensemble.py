@@ -9,14 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote import _checks, losses
-from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
-from bayesvote._guard import Guard
-from bayesvote._input import Rows, RowsLike, check_width, started
-from bayesvote._journal import CHUNK, Chunk, Forecast
-from bayesvote._parts import Learned, Rng, Shape, like, looking, restored_shape
-from bayesvote._threads import in_background, n_threads
-from bayesvote.horizon import WAITING, Gap
+from bayesvote import losses
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Argument, Array, InputError, InputTypeError, Labels
+from bayesvote.core.horizon import WAITING, Gap
+from bayesvote.core.lock import Guard
+from bayesvote.core.rollback import CHUNK, Chunk, Forecast
+from bayesvote.core.rows import Rows, RowsLike, check_width, started
+from bayesvote.core.state import Learned, Rng, Shape, like, looking, restored_shape
+from bayesvote.core.threads import in_background, n_threads
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
 from bayesvote.members.attribution import Explanation, per_score, shares_of

@@ -7,11 +7,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, RowsLike, check_width
-from bayesvote._journal import After, Chunk, Forecast, telling
-from bayesvote._parts import S, Stateful, require, within
-from bayesvote.losses import LossScale
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.loss_scale import LossScale
+from bayesvote.core.rollback import After, Chunk, Forecast, telling
+from bayesvote.core.rows import Rows, RowsLike, check_width
+from bayesvote.core.state import S, Stateful, require, within
 
 LEAST = 1e-9  # no label is impossible, so that logarithms are finite
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, csr_matrix
 
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import Shape
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost, _booster
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._kernels import _project
 from bayesvote.boosting._poisson_kernels import poisson
 from bayesvote.boosting._state import BoosterState
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import Shape
 from oracles import boosting as oracle
 
 MEMBERS = ("perceptron", "naive_bayes")

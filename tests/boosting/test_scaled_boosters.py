@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_wine
 
 from bayesvote import OGBoost, OSBoost, OzaBoost, OzaBoostClassifier, PerceptronBank, Scaled
-from bayesvote.persistence import dumps, loads
+from bayesvote.io.model_file import dumps, loads
 
 BOOSTERS = [OzaBoost, OGBoost, OSBoost]
 

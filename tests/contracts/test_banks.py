@@ -27,10 +27,10 @@ from bayesvote import (
     Union,
     pretrain,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._input import as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import as_rows
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.members import BANKS, Bank
-from bayesvote.persistence import dumps, loads
 from contracts.toy_bank import CentroidBank
 
 bayes: Any = import_module("sklearn.naive_bayes")

@@ -26,8 +26,8 @@ from bayesvote import (
     OzaBoost,
     PerceptronBank,
 )
-from bayesvote._guard import Uninterrupted
-from bayesvote.persistence import dumps
+from bayesvote.core.lock import Uninterrupted
+from bayesvote.io.model_file import dumps
 
 HERE = str(bayesvote.__file__).removesuffix("__init__.py")
 pandas: Any = import_module("pandas")
@@ -271,7 +271,7 @@ def test_a_member_that_waits_for_ever_can_be_interrupted(n: int, sets_handler: b
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal to the process itself ends it")
 def test_going_back_that_takes_long_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayesvote._journal._PATIENCE", 1)
+    monkeypatch.setattr("bayesvote.core.rollback._PATIENCE", 1)
     model, true, calls = Ensemble(PerceptronBank(3)).start(4, rng=0), Ensemble.step, list[float]()
     of_model(model, 5)
 

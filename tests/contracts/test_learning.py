@@ -38,13 +38,13 @@ from bayesvote import (
     Union,
     mixed,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._guard import Guard, Uninterrupted, Yielding
-from bayesvote._journal import Chunk
-from bayesvote._threads import in_background
-from bayesvote.adapters import river
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.lock import Guard, Uninterrupted, Yielding
+from bayesvote.core.rollback import Chunk
+from bayesvote.core.threads import in_background
+from bayesvote.integrations import river
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.model import Model
-from bayesvote.persistence import dumps, loads
 
 import_module("polars")  # has a handler of its own for Ctrl-C, behind which signals must wait, too
 GaussianNB: Any = import_module("sklearn.naive_bayes").GaussianNB
@@ -308,7 +308,7 @@ def test_without_memory_to_go_back_the_error_tells_how_many_rows_are_lost(monkey
         model, fresh = taught(*ends), taught()
         fails = True
         with monkeypatch.context() as patch:
-            patch.setattr("bayesvote._journal.deepcopy", no_memory)
+            patch.setattr("bayesvote.core.rollback.deepcopy", no_memory)
             with pytest.raises(MemoryError) as caught:
                 model.decide_then_learn(X[30:50], y[30:50])
         fails = False

@@ -25,9 +25,9 @@ from bayesvote import (
     SeparableSGD,
     Voting,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import Stateful, Versioned
-from bayesvote._scales import no_scales
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.scales import no_scales
+from bayesvote.core.state import Stateful, Versioned
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.weighting import Weighter
 

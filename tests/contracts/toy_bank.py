@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, started
-from bayesvote._parts import all_finite, padded, require, within
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import all_finite, padded, require, within
 from bayesvote.members import Bank
 
 

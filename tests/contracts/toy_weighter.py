@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesvote._checks import Array
-from bayesvote._parts import all_finite, require
+from bayesvote.core.checks import Array
+from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting import Weighter
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesvote import JointLogistic
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.model import decided
 from bayesvote.weighting import drifting
 from bayesvote.weighting.threshold import Threshold

@@ -21,10 +21,10 @@ from bayesvote import (
     TreeBank,
     Union,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.members import Bank
-from bayesvote.persistence import dumps, loads
 
 WIDE = 2**20
 NAMES = [

@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from bayesvote import LinearBank, PerceptronBank
-from bayesvote._checks import Array, Labels
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.threads import parallel_for
 from oracles.members import PassiveAggressive
 
 

@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bayesvote import LogisticBank
-from bayesvote._checks import MOST_WEIGHT, Array, Labels
-from bayesvote._gaussian import symmetric
-from bayesvote._parts import MOST_ROWS
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
+from bayesvote.core.gaussian import symmetric
+from bayesvote.core.state import MOST_ROWS
 
 
 def laplace(X: Array, y: Labels, w: Array, precision: float) -> Array:

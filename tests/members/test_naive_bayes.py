@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from bayesvote import _threads
-from bayesvote._checks import MOST_WEIGHT, Array, Labels
-from bayesvote._input import RowsLike
-from bayesvote._parts import MOST_ROWS
+from bayesvote.core import threads as _threads
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
+from bayesvote.core.rows import RowsLike
+from bayesvote.core.state import MOST_ROWS
 from bayesvote.members.frozen import Frozen
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from oracles.members import NaiveBayes

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from bayesvote import BayesianEnsembleClassifier, Frozen, NaiveBayesBank, PerceptronBank, Scaled, Union
-from bayesvote._checks import Array
-from bayesvote._input import Rows, as_rows
+from bayesvote.core.checks import Array
+from bayesvote.core.rows import Rows, as_rows
 from bayesvote.members import LinearBank, scaled
 from bayesvote.members.base import Bank
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from bayesvote import NaiveBayesBank
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, as_rows
 from bayesvote.members import sparse_bayes
 from oracles.members import SparseNaiveBayes
 

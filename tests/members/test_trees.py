@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesvote import Ensemble, JointGaussian, TreeBank
-from bayesvote._checks import Array
-from bayesvote._parts import Shape
+from bayesvote.core.checks import Array
+from bayesvote.core.state import Shape
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.members.trees.bank import _growths
 from bayesvote.members.trees.state import TreeState
-from bayesvote.persistence import dumps, loads
 from oracles.trees import Random, Tree, run
 
 Data = tuple[Array, Any, Array]

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
+from bayesvote.members.external import EstimatorBank
 from bayesvote.members.ferns import FernBank
-from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.mixtures import mixed
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank

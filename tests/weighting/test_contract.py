@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.losses import of_labels, ramp
 from bayesvote.model import decided
 from bayesvote.weighting import (

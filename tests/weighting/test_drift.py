@@ -8,7 +8,7 @@ from scipy.special import ndtr, softmax
 from scipy.stats import multivariate_normal
 
 from bayesvote import Ensemble, NaiveBayesBank
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.weighting import JointGaussian, JointState
 
 PAIRS = ((5.0, 1.0), (80.0, 0.9), (20.0, 0.5))

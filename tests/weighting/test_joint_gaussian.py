@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr, softmax
 from scipy.stats import multivariate_normal
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.weighting import JointGaussian, JointState
 from bayesvote.weighting.joint_gaussian import REFRESH
 

@@ -7,7 +7,7 @@ from scipy.special import expit, log_softmax, logsumexp, softmax
 
 import posterior
 from bayesvote import BayesianEnsembleClassifier, Ensemble, NaiveBayesBank
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.weighting import JointLogistic, LaplacePosterior
 from horizons.sites import Sites
 

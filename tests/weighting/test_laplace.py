@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesvote import Ensemble, NaiveBayesBank
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.model import decided
 from bayesvote.weighting import JointGaussian, LaplacePosterior
 

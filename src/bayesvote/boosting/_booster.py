@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer, one_of
-from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import MOST_ROWS, Arrays, all_finite, looking, padded, renamed, require, within
-from bayesvote._scales import NO_WEIGHTS
-from bayesvote._threads import in_background, n_threads
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels, integer, one_of
+from bayesvote.core.rows import LARGEST, Rows, started
+from bayesvote.core.scales import NO_WEIGHTS
+from bayesvote.core.state import MOST_ROWS, Arrays, all_finite, looking, padded, renamed, require, within
+from bayesvote.core.threads import in_background, n_threads
 from bayesvote.model import Model
 
 _MOST = LARGEST * (1 + 1e-9)  # a mean of values

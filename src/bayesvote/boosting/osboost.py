@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesvote._checks import Array, one_of, positive
-from bayesvote._parts import require
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._state import SMOOTH, SMOOTH_CONVEX, SMOOTH_EXPERT, BoosterState, Rule
+from bayesvote.core.checks import Array, one_of, positive
+from bayesvote.core.state import require
 from bayesvote.losses import LossScale
 
 _VARIANTS = {"uniform": SMOOTH, "expert": SMOOTH_EXPERT, "convex": SMOOTH_CONVEX}

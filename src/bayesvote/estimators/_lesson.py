@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._guard import Uninterrupted
-from bayesvote._input import Rows
-from bayesvote._journal import Chunk, Forecast, tell
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.lock import Uninterrupted
+from bayesvote.core.rollback import Chunk, Forecast, tell
+from bayesvote.core.rows import Rows
 from bayesvote.estimators._calibration import Calibration, trust_in
 from bayesvote.estimators._class_weight import weighted
 from bayesvote.tables import Known, Table

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state, column_or_1d, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels, fraction
-from bayesvote._input import Rows, as_rows, is_sparse, plain, within_float64
-from bayesvote._journal import Forecast, Progress, tell, telling
-from bayesvote._parts import MOST_TOTAL, Learned, Part, looking, within
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels, fraction
+from bayesvote.core.rollback import Forecast, Progress, tell, telling
+from bayesvote.core.rows import Rows, as_rows, is_sparse, plain, within_float64
+from bayesvote.core.state import MOST_TOTAL, Learned, Part, looking, within
 from bayesvote.estimators import _class_weight
 from bayesvote.estimators._by_name import by_name, with_names
 from bayesvote.estimators._calibration import Calibration, trust_in
@@ -443,7 +443,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
                 "X",
                 "must hold numbers only for members that are frozen, which cannot learn how to read other columns",
                 f"a table with {other}",
-                "Let members learn such tables, or train them on shards by bayesvote.distributed.fit.",
+                "Let members learn such tables, or train them on shards by bayesvote.apps.distributed.fit.",
             )
 
     @property

@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayesvote import _checks, members, weighting
-from bayesvote._checks import Array
-from bayesvote._input import Rows
-from bayesvote._named import make
-from bayesvote._parts import MOST_ROWS, looking
+from bayesvote import members, weighting
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
+from bayesvote.core.horizon import AUTO
+from bayesvote.core.names import make
+from bayesvote.core.rows import Rows
+from bayesvote.core.state import MOST_ROWS, looking
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators._calibration import trust_in
 from bayesvote.estimators._class_weight import BALANCED, weighted
@@ -30,7 +32,6 @@ from bayesvote.estimators._explain import (
     ranked,
 )
 from bayesvote.estimators.base import OnlineClassifier
-from bayesvote.horizon import AUTO
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, EstimatorBank, Frozen, Union
 from bayesvote.members.sparse_bayes import is_wide

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote._checks import Array, Labels
-from bayesvote._guard import Guard
-from bayesvote._input import Rows, RowsLike, check_width, started
-from bayesvote._journal import Chunk, telling
-from bayesvote._parts import S, Stateful
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.lock import Guard
+from bayesvote.core.rollback import Chunk, telling
+from bayesvote.core.rows import Rows, RowsLike, check_width, started
+from bayesvote.core.state import S, Stateful
 from bayesvote.members.attribution import Attribution, nothing
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels, integer
-from bayesvote._input import Rows
-from bayesvote._parts import Learned, Shape
+from bayesvote.core.checks import Array, Labels, integer
+from bayesvote.core.rows import Rows
+from bayesvote.core.state import Learned, Shape
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 

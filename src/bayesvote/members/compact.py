@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer
-from bayesvote._input import Rows, started
-from bayesvote._parts import Learned, Shape, like, looking, require, restored_shape, within
+from bayesvote.core.checks import Array, Labels, integer
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Learned, Shape, like, looking, require, restored_shape, within
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, positive
-from bayesvote._input import Rows, started
-from bayesvote._parts import MOST_TOTAL, Arrays, Shape, all_finite, require, within
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, positive
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import MOST_TOTAL, Arrays, Shape, all_finite, require, within
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution, added_up, nothing
 from bayesvote.members.base import Bank
 

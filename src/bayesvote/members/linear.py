@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, one_of, positive
-from bayesvote._input import Rows, started
-from bayesvote._parts import Arrays, S, Shape, all_finite, padded, require
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, one_of, positive
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Arrays, S, Shape, all_finite, padded, require
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, resized, with_more

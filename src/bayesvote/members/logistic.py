@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, positive
-from bayesvote._gaussian import check_rounded, symmetric
-from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import MOST_TOTAL, all_finite, require
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, positive
+from bayesvote.core.gaussian import check_rounded, symmetric
+from bayesvote.core.rows import LARGEST, Rows, started
+from bayesvote.core.state import MOST_TOTAL, all_finite, require
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution, nothing
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, one_of, positive
-from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import MOST_TOTAL, Arrays, Shape, all_finite, padded, renamed, require, within
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, one_of, positive
+from bayesvote.core.rows import LARGEST, Rows, started
+from bayesvote.core.state import MOST_TOTAL, Arrays, Shape, all_finite, padded, renamed, require, within
+from bayesvote.core.threads import parallel_for
 from bayesvote.members import sparse_bayes
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank

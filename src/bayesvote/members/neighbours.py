@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer
-from bayesvote._input import Rows, started
-from bayesvote._parts import MOST_ROWS, all_finite, require, within
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels, integer
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import MOST_ROWS, all_finite, require, within
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets
 

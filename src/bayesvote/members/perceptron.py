@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
-from bayesvote._input import LARGEST
-from bayesvote._parts import MOST_TOTAL, Arrays, padded, renamed, require, within
+from bayesvote.core.checks import Array
+from bayesvote.core.rows import LARGEST
+from bayesvote.core.state import MOST_TOTAL, Arrays, padded, renamed, require, within
 from bayesvote.members.linear import LinearMembers
 
 _NO_LIMITS = np.zeros(0)

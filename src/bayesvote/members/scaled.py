@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, started
-from bayesvote._parts import Learned, Shape, like, looking, require, restored_shape
-from bayesvote._scales import NO_WEIGHTS, Centred, Scales, no_scales
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.scales import NO_WEIGHTS, Centred, Scales, no_scales
+from bayesvote.core.state import Learned, Shape, like, looking, require, restored_shape
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, started
-from bayesvote._parts import Learned, Shape, restored_shape
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Learned, Shape, restored_shape
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import LARGEST, Rows, as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import LARGEST, Rows, as_rows
 from bayesvote.tables.kinds import NUMERIC, STATED, Dates, Kind, Role, as_kind, dates, guessed
 from bayesvote.tables.reading import Cells, Sort
 from bayesvote.tables.state import ColumnsState, Event, Places

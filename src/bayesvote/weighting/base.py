@@ -7,9 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import Arrays, Part, Rng, S, Versioned, all_finite, require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import Arrays, Part, Rng, S, Versioned, all_finite, require
 from bayesvote.losses import MOST_LOSS, Loss, LossScale, of_labels
 from bayesvote.weighting.agreement import Agreement, ByDraws
 

@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import Rng, require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import Rng, require
 from bayesvote.losses import Loss, LossScale, kernel
 from bayesvote.weighting.agreement import Agreement, OfGammas
 from bayesvote.weighting.base import Additive, LinearRule, SumState

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels
-from bayesvote._gaussian import check_definite, symmetric
-from bayesvote._parts import MOST_TOTAL, Arrays, all_finite, require, within
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.gaussian import check_definite, symmetric
+from bayesvote.core.state import MOST_TOTAL, Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import require_memory
 from bayesvote.weighting.gaussian import (

@@ -8,9 +8,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote import _checks
-from bayesvote._checks import MOST_WEIGHT, Array, Labels
-from bayesvote._parts import MOST_ROWS, Arrays, all_finite, require, within
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
+from bayesvote.core.state import MOST_ROWS, Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import (
     FilterState,

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesvote import _checks
-from bayesvote._checks import Array
-from bayesvote._parts import all_finite, require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
+from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import GaussianPosterior, Gaussians
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels, integer, positive
-from bayesvote._input import Rows, started
-from bayesvote._parts import Arrays, Shape
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, positive
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Arrays, Shape
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
 from bayesvote.members.trees.attribution import attributions, kept_rows
