@@ -39,7 +39,7 @@ class Given(Bank[_Nothing]):
 
     n_members: int = MEMBERS
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> _Nothing:  # noqa: ARG002
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> _Nothing:  # noqa: ARG002
         """Return nothing."""
         return _Nothing(np.zeros(0))
 
@@ -56,7 +56,7 @@ class Given(Bank[_Nothing]):
         """Nothing."""
         return 0
 
-    def check_state(self, state: _Nothing) -> None:
+    def validate(self, state: _Nothing) -> None:
         """Nothing to check."""
 
 

@@ -312,7 +312,7 @@ def test_no_sample_weight_that_is_taken_ruins_a_model(name: str, member: str, we
     model = MAKERS[name](member=member, n_members=9).start(6, rng=8)
     for w in (weight, 1.0):
         assert np.all(np.isfinite(model.decide_then_learn(X, y, w)))
-        model.check_state(started(model.state))
+        model.validate(started(model.state))
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.6, 4.0, 9.9, 10.1, 60.0, 3e3])

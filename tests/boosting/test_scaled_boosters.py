@@ -90,7 +90,7 @@ def test_forged_scales_are_refused() -> None:
         scales = state.scales.copy()
         scales[place] = value
         with pytest.raises(ValueError, match="must"):
-            model.check_state(state._replace(scales=scales))
+            model.validate(state._replace(scales=scales))
 
 
 def test_classifiers_scale_by_default_and_the_papers_are_within_reach() -> None:

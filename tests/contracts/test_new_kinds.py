@@ -106,7 +106,7 @@ def test_what_a_kind_must_fill_in_cannot_be_forgotten() -> None:
         pass
 
     make: Any = Nothing
-    with pytest.raises(TypeError, match=r"advance.*check_state.*fresh.*least_bytes.*n_members.*score"):
+    with pytest.raises(TypeError, match=r"advance.*init.*least_bytes.*n_members.*score.*validate"):
         make()
 
 

@@ -42,6 +42,6 @@ class FollowTheBest(Weighter[BestState]):
             mistakes = mistakes + weight * row
         return BestState(mistakes)
 
-    def check_state(self, state: BestState) -> None:
+    def validate(self, state: BestState) -> None:
         all_finite(state)
         require(not np.any(state.mistakes < 0), "mistakes must be at least 0")

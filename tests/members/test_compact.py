@@ -207,7 +207,7 @@ def test_columns_that_no_rows_lead_to_are_rejected(field: str, at: int, value: i
     seen = copy.deepcopy(one.state[0])
     getattr(seen, field)[at] = value
     with pytest.raises(ValueError, match=word):
-        one.check_state((seen, one.state[1]))
+        one.validate((seen, one.state[1]))
 
 
 @pytest.mark.parametrize("options", [{"first": 0}, {"first": 10, "max_features": 5}])

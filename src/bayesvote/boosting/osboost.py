@@ -52,9 +52,9 @@ class OSBoost(Booster):
     gamma: float = 0.1
     variant: str = "uniform"
 
-    def check_state(self, state: BoosterState) -> None:
+    def validate(self, state: BoosterState) -> None:
         """Refuse weights outside the simplex, too."""
-        super().check_state(state)
+        super().validate(state)
         if self.variant == "convex":
             require(bool(np.all(np.abs(state.record.sum(axis=2) - 1) < 1e-6)), "record must sum to 1")
 

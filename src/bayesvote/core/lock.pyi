@@ -9,7 +9,7 @@ class Yielding(AbstractContextManager[None]):
     def __init__(self, seconds: int = ...) -> None: ...
     def __exit__(self, *_: object) -> None: ...
 
-def telling_rows(
+def report_rows_learned(
     part: Any,
     method: Callable[..., Any],
     args: tuple[Any, ...],
@@ -17,7 +17,7 @@ def telling_rows(
     tell: Callable[[BaseException, Any, Any], None],
 ) -> Any: ...
 
-class Guard:
+class RWLock:
     read: AbstractContextManager[None]
     write: AbstractContextManager[None]
     writes: int

@@ -241,8 +241,8 @@ cdef class Yielding:
             PyErr_CheckSignals()  # one that was let through must not be raised without
 
 
-def telling_rows(part, method, args, kwargs, tell):
-    """Call a method of a part that learns; have ``tell`` tell an error of the part's progress before, come what may."""
+def report_rows_learned(part, method, args, kwargs, note_progress):
+    """Call a method of a part that learns. If it raises, call ``note_progress`` with the error and the earlier progress."""
     before = None
     try:
         before = part.progress()
@@ -255,7 +255,7 @@ def telling_rows(part, method, args, kwargs, tell):
                 PyErr_CheckSignals()
             except KeyboardInterrupt as again:  # pressed meanwhile
                 caught = again
-            tell(caught, part, before)
+            note_progress(caught, part, before)
         finally:
             if isinstance(caught, KeyboardInterrupt) and PyThread_get_thread_ident() == main_thread:
                 forget_interrupts()
@@ -276,35 +276,35 @@ cdef class _Waiter:
 
 
 cdef class _Reading:
-    cdef Guard guard
+    cdef RWLock lock
 
-    def __cinit__(self, Guard guard):
-        self.guard = guard
+    def __cinit__(self, RWLock lock):
+        self.lock = lock
 
     def __enter__(self):
-        self.guard.enter_reading()
+        self.lock.enter_reading()
 
     def __exit__(self, *_):
-        self.guard.leave_reading()
+        self.lock.leave_reading()
 
 
 cdef class _Writing:
-    cdef Guard guard
+    cdef RWLock lock
 
-    def __cinit__(self, Guard guard):
-        self.guard = guard
+    def __cinit__(self, RWLock lock):
+        self.lock = lock
 
     def __enter__(self):
-        self.guard.enter_writing()
+        self.lock.enter_writing()
 
     def __exit__(self, *_):
-        self.guard.leave_writing()
+        self.lock.leave_writing()
 
 
-cdef class Guard:
+cdef class RWLock:
     """Lets many threads read or one write, in the order in which they came; a thread may enter again.
 
-    ``with guard.read`` and ``with guard.write``. A copy or a pickle of a guard is a new one.
+    ``with lock.read`` and ``with lock.write``. A copy or a pickle of a lock is a new one.
     """
 
     cdef dict readers  # how often each thread has entered
@@ -323,13 +323,13 @@ cdef class Guard:
         self.write = _Writing(self)
 
     def __reduce__(self):
-        return Guard, ()
+        return RWLock, ()
 
     def __copy__(self):
-        return Guard()
+        return RWLock()
 
     def __deepcopy__(self, _):
-        return Guard()
+        return RWLock()
 
     @property
     def wanted(self):
@@ -404,7 +404,7 @@ cdef class Guard:
     cdef int wait(self, _Waiter waiter) except -1:
         self.queue.append(waiter)
         try:
-            # A handler of another library may have waiting go on after a signal, without telling Python.
+            # A handler of another library may have waiting go on after a signal, without reports_progress Python.
             while not waiter.turn.acquire(True, _PATIENCE):
                 PyErr_CheckSignals()
         except BaseException:  # a signal, while waiting

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array, InputError, Labels
-from bayesvote.core.lock import Guard, Uninterrupted, Yielding, telling_rows
+from bayesvote.core.lock import RWLock, Uninterrupted, Yielding, report_rows_learned
 from bayesvote.core.rows import Rows, check_width
 from bayesvote.core.threads import finish_background
 
@@ -84,7 +84,7 @@ class Learning(Protocol):
     """What learns: a model or a bank."""
 
     @property
-    def guard(self) -> Guard:
+    def lock(self) -> RWLock:
         """Who may use it when."""
 
     @property
@@ -140,19 +140,19 @@ class Journal:
         # Length of the log before the chunk that is being noted, and what takes up what else was learned of it.
         self._half: tuple[int, Callable[[], None]] | None = None
         self._numbers = 0  # in those rows
-        self._writes = -1  # of the guard, when the last chunk was learned: somebody else may have written since
+        self._writes = -1  # of the lock, when the last chunk was learned: somebody else may have written since
         self._spent = 0.0  # seconds of learning since the copy
         self._enough = 0.0  # seconds after which there may be another
         self._open: tuple[int, int] | None = None  # count and length of the log before what is being learned
 
     def learn(self, part: Learning, given: Chunk, after: After | None = None) -> Array:
         """Learn checked rows, at least one; return what came of them. An error tells how many were learned."""
-        before, shape, guard, rows = self.count.rows, part.shape, part.guard, given.rows
+        before, shape, lock, rows = self.count.rows, part.shape, part.lock, given.rows
         check_width(part.who, rows, shape.n_features)
         todo, found = _Todo(given), list[Array]()
         try:
             if rows.n <= self._size:
-                with guard.write:
+                with lock.write:
                     self._begin(part, shape)
                     try:
                         self._at_once(part, todo.take(rows.n), after, found)
@@ -160,7 +160,7 @@ class Journal:
                         self._settle(part)
                 return found[0]
             while todo.at < rows.n:
-                with guard.write:
+                with lock.write:
                     self._begin(part, shape)
                     try:
                         self._stretch(part, todo, after, found)
@@ -169,14 +169,14 @@ class Journal:
             return np.concatenate(found)
         except BaseException as error:
             self.forget()  # the log may hold rows that the caller goes on to change
-            tell(error, part.who, self.count.rows - before, rows.n)
+            note_progress(error, part.who, self.count.rows - before, rows.n)
             raise
 
     def _begin(self, part: Learning, shape: Any) -> None:
         """See that the state is as the last chunk left it, or copied."""
         if part.shape != shape:
             raise InputError(part.who, "", "must not be started anew or widened by others while it learns")
-        if self._due or self._writes + 1 != part.guard.writes:
+        if self._due or self._writes + 1 != part.lock.writes:
             self.forget()
             start = time.perf_counter()
             self._snapshot = part.snapshot()
@@ -199,7 +199,7 @@ class Journal:
             except BaseException:
                 self._undo(part)
                 raise
-        self._writes = part.guard.writes
+        self._writes = part.lock.writes
         self._spent += time.perf_counter() - start
         if not is_kept or self._spent > self._enough:
             self.forget()
@@ -213,7 +213,7 @@ class Journal:
             while go_on:
                 begun.append(todo.take(self._size))
                 yield begun[-1]
-                go_on = todo.at < todo.rows.n and not (part.guard.wanted or self._spent > self._enough)
+                go_on = todo.at < todo.rows.n and not (part.lock.wanted or self._spent > self._enough)
 
         start = time.perf_counter()
         with Uninterrupted():
@@ -237,7 +237,7 @@ class Journal:
                 self._undo(part)
                 raise
         if todo.at < todo.rows.n and self._spent <= self._enough:
-            self._writes = part.guard.writes
+            self._writes = part.lock.writes
         else:
             self.forget()  # the rows are the caller's
 
@@ -344,14 +344,14 @@ A = ParamSpec("A")
 R = TypeVar("R")
 
 
-def telling(method: Callable[Concatenate[T, A], R]) -> Callable[Concatenate[T, A], R]:
+def reports_progress(method: Callable[Concatenate[T, A], R]) -> Callable[Concatenate[T, A], R]:
     """Let whatever interrupts a method that learns tell how many rows were learned, wherever in the method it comes."""
 
     @wraps(method)
-    def told(self: T, /, *args: A.args, **kwargs: A.kwargs) -> R:
-        return telling_rows(self, method, args, kwargs, _tell_rows)  # type: ignore[no-any-return]
+    def reporting(self: T, /, *args: A.args, **kwargs: A.kwargs) -> R:
+        return report_rows_learned(self, method, args, kwargs, _tell_rows)  # type: ignore[no-any-return]
 
-    return told
+    return reporting
 
 
 def _tell_rows(error: BaseException, part: Teachable, before: Progress | None) -> None:
@@ -359,15 +359,15 @@ def _tell_rows(error: BaseException, part: Teachable, before: Progress | None) -
     # A refusal changes nothing, and need not tell so.
     is_refusal = isinstance(error, Exception) and not isinstance(error, MemoryError)
     if not hasattr(error, "rows_learned") and (learned or not is_refusal):
-        tell(error, part.who, learned)
+        note_progress(error, part.who, learned)
 
 
-def tell(error: BaseException, who: str, learned: int, n_rows: int | None = None) -> None:
+def note_progress(error: BaseException, who: str, learned: int, n_rows: int | None = None) -> None:
     """Let an error say how many rows of a call were learned before it, in place of what it said before.
 
     >>> error = ValueError("no")
-    >>> tell(error, "Ensemble", 2048, 5000)
-    >>> tell(error, "Classifier", 0, 5000)
+    >>> note_progress(error, "Ensemble", 2048, 5000)
+    >>> note_progress(error, "Classifier", 0, 5000)
     >>> error.rows_learned, error.__notes__
     (0, ['Classifier: 0 of 5000 rows were learned before this error; the model is as after them.'])
     """

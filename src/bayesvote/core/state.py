@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesvote.core.checks import MOST_WEIGHT, Array, InputTypeError, Labels, integer
-from bayesvote.core.lock import Guard, Uninterrupted
+from bayesvote.core.lock import RWLock, Uninterrupted
 from bayesvote.core.rollback import Chunk, Journal, Progress
 from bayesvote.core.rows import Rows, RowsLike, check_labelled, check_rows, check_start, started
 
@@ -67,7 +67,7 @@ class Part:
         """For a part that no file can hold, as it has the user's own objects: attributes by which it is known again."""
         return None
 
-    def undisturbed(self) -> AbstractContextManager[Any]:
+    def read_lock(self) -> AbstractContextManager[Any]:
         """Hold off whatever would change this part, to look at all of it."""
         return nullcontext()
 
@@ -85,12 +85,12 @@ class Part:
         raise ValueError(f"{self.who} learns nothing, so there is nothing to restore")
 
 
-def looking(method: Callable[Concatenate[P, A], R]) -> Callable[Concatenate[P, A], R]:
+def read_locked(method: Callable[Concatenate[P, A], R]) -> Callable[Concatenate[P, A], R]:
     """Hold off learning while a method looks at a part."""
 
     @wraps(method)
     def held(part: P, /, *args: A.args, **kwargs: A.kwargs) -> R:
-        with part.undisturbed():
+        with part.read_lock():
             return method(part, *args, **kwargs)
 
     return held
@@ -100,10 +100,10 @@ class Versioned(ABC, Generic[S]):
     """States as files keep them. What a file brings is checked here, as kernels trust their indices."""
 
     version: ClassVar[int] = 1  # of the state; raise it when the arrays change, and teach ``upgraded`` the old ones
-    _internal: ClassVar[str] = "age arrays check_state refilled upgraded version"
+    _internal: ClassVar[str] = "age arrays validate load_state upgraded version"
 
     @abstractmethod
-    def check_state(self, state: S) -> None:
+    def validate(self, state: S) -> None:
         """Refuse a state that no stream leads to: signs, ranges, indices, definiteness."""
 
     def age(self, state: S) -> int:  # noqa: ARG002
@@ -120,7 +120,7 @@ class Versioned(ABC, Generic[S]):
         """Bring the arrays of an older version of the state to this one."""
         raise ValueError(f"{type(self).__name__} of version {version}, which is not known")
 
-    def refilled(self, blank: S, version: int, arrays: Arrays) -> S:
+    def load_state(self, blank: S, version: int, arrays: Arrays) -> S:
         """Return a state with these arrays, of the shapes and types of the blank one."""
         require(type(version) is int, "version must be a whole number")
         given = arrays if version == self.version else self.upgraded(version, arrays)
@@ -129,7 +129,7 @@ class Versioned(ABC, Generic[S]):
         return state
 
     def _check(self, state: S) -> None:
-        self.check_state(state)
+        self.validate(state)
         require(self.age(state) <= _MOST_SAVED, f"rows learned must be at most {_MOST_SAVED}")
 
 
@@ -141,30 +141,30 @@ class Stateful(Versioned[S], Part):
     """
 
     _internal = (
-        "blank check_weights checked checked_labelled fresh install least_bytes pipeline progress ready "
-        "returning revert snapshot step undisturbed wider"
+        "template check_weights checked checked_labelled init install least_bytes pipeline progress ready "
+        "returning revert snapshot step read_lock wider"
     )
     _state: S | None = None
     _shape: Shape | None = None
-    _guard: Guard
+    _lock: RWLock
     _journal: Journal
 
     def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102
         made = super().__new__(cls)
-        made._guard, made._journal = Guard(), Journal()
+        made._lock, made._journal = RWLock(), Journal()
         return made
 
     @abstractmethod
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> S:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> S:
         """Check the parameters; return the state before any row."""
 
     @abstractmethod
     def least_bytes(self, n_features: int, n_classes: int) -> int:
         """How many bytes a state has at least, found without making one."""
 
-    def blank(self, shape: Shape, arrays: Arrays) -> S:  # noqa: ARG002
+    def template(self, shape: Shape, arrays: Arrays) -> S:  # noqa: ARG002
         """Return a state whose arrays have the shapes and types that those of a file must have."""
-        return self.fresh(*shape, np.random.default_rng(0))
+        return self.init(*shape, np.random.default_rng(0))
 
     def wider(self, n_features: int, rng: np.random.Generator) -> S:  # noqa: ARG002
         """Return the state with room for more features, as if they had been 0 in every row so far."""
@@ -209,22 +209,22 @@ class Stateful(Versioned[S], Part):
         return self.ready(snapshot, started(self.who, self.shape))
 
     @property
-    def guard(self) -> Guard:
+    def lock(self) -> RWLock:
         """Who may use this when."""
-        return self._guard
+        return self._lock
 
-    def undisturbed(self) -> AbstractContextManager[Any]:
+    def read_lock(self) -> AbstractContextManager[Any]:
         """Hold off learning."""
-        return self.guard.read
+        return self.lock.read
 
     def __getstate__(self) -> dict[str, Any]:
-        with self.undisturbed():
+        with self.read_lock():
             return deepcopy(self.__dict__)  # pickled when others may learn again
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copy = type(self).__new__(type(self))
         memo[id(self)] = copy
-        with self.undisturbed():
+        with self.read_lock():
             copy.__dict__.update(deepcopy(self.__dict__, memo))
         return copy
 
@@ -268,15 +268,15 @@ class Stateful(Versioned[S], Part):
     def start(self, n_features: int, n_classes: int = 2, rng: Rng = None) -> Self:
         """Forget everything and get ready for rows of n_features and labels 0 to n_classes - 1."""
         generator = check_start(self.who, n_features, n_classes, rng)
-        with self.guard.write:
+        with self.lock.write:
             self._journal.forget()
-            self.install(self.fresh(n_features, n_classes, generator), Shape(n_features, n_classes))
+            self.install(self.init(n_features, n_classes, generator), Shape(n_features, n_classes))
         return self
 
     @final
     def widen(self, n_features: int, rng: Rng = None) -> Self:
         """Take more features, without forgetting anything: as if they had been 0 in every row so far."""
-        with self.guard.write, Uninterrupted():
+        with self.lock.write, Uninterrupted():
             shape = started(self.who, self.shape)
             integer(f"{self.who}.widen", "n_features", n_features, least=shape.n_features)
             if n_features > shape.n_features:
@@ -296,7 +296,7 @@ class Stateful(Versioned[S], Part):
         self.check_weights(w)
         return rows, labels, w
 
-    @looking
+    @read_locked
     def learned(self) -> Learned | None:
         """The state, checked."""
         if self.state is None:
@@ -310,8 +310,8 @@ class Stateful(Versioned[S], Part):
         least = self.least_bytes(*shape)
         if least > room:
             raise ValueError(f"{self.who}: a state of {least} bytes or more in a file of {room}")
-        blank = self.blank(shape, learned.arrays)
-        self.install(self.refilled(blank, learned.facts["version"], learned.arrays), shape)
+        blank = self.template(shape, learned.arrays)
+        self.install(self.load_state(blank, learned.facts["version"], learned.arrays), shape)
 
 
 def like(blank: S, arrays: Arrays) -> S:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesvote import estimators
 from bayesvote.core.checks import Array
-from bayesvote.core.state import Learned, Part, looking
+from bayesvote.core.state import Learned, Part, read_locked
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.integrations.wrapped import parameters_of, wrap
 from bayesvote.model import Model, decided
@@ -82,11 +82,11 @@ class Online(Classifier, Part):
         """Everything that the constructor takes; of the schema, which a file cannot hold, only the place is saved."""
         return parameters_of(self)
 
-    def undisturbed(self) -> AbstractContextManager[Any]:
+    def read_lock(self) -> AbstractContextManager[Any]:
         """Hold off learning."""
-        return self._shell.undisturbed()
+        return self._shell.read_lock()
 
-    @looking
+    @read_locked
     def learned(self) -> Learned | None:
         """The estimator."""
         return Learned(parts={"estimator": self._shell})
@@ -118,7 +118,7 @@ class Online(Classifier, Part):
             at += size
         return out
 
-    @looking
+    @read_locked
     def _probabilities(self, X: Array) -> Array:
         return self._shell.probabilities(self._losses(X))
 

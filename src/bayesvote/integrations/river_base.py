@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array, Labels, labels, weights
-from bayesvote.core.lock import Guard
-from bayesvote.core.rollback import Forecast, tell
+from bayesvote.core.lock import RWLock
+from bayesvote.core.rollback import Forecast, note_progress
 from bayesvote.core.rows import as_rows
-from bayesvote.core.state import Learned, Part, looking
+from bayesvote.core.state import Learned, Part, read_locked
 from bayesvote.estimators import OnlineClassifier
 from bayesvote.integrations.predictions import Predictions, Row, key_of
 from bayesvote.integrations.texts import too_large, with_indicators
@@ -82,7 +82,7 @@ class Online(base.MiniBatchClassifier, Part):
         wrap(cls, estimator, cls._begin, classes=None, seed=None)
 
     def _begin(self) -> None:
-        self._guard = Guard()
+        self._lock = RWLock()
         self._shell: OnlineClassifier[Any] | None = None
         self._columns: dict[Hashable, int] = {}
         self._layout = _NO_LAYOUT
@@ -117,14 +117,14 @@ class Online(base.MiniBatchClassifier, Part):
         If other rows were predicted or learned since this row was predicted, the weights learn from the members' scores
         as they were then.
         """
-        with self._guard.write:
+        with self._lock.write:
             names, values = self._numbers(x)
             key = key_of(self._placed(names).names, values)
             self._learn(names, values, [y], w, None if self._predictions.drop_if_last(key) else key)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **_: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far; none before the first row."""
-        with self._guard.read:
+        with self._lock.read:
             losses = self._predict("probabilities", x)
             if self._shell is None or losses is None:
                 return {}
@@ -133,7 +133,7 @@ class Online(base.MiniBatchClassifier, Part):
 
     def predict_one(self, x: Mapping[Any, Any], **_: Any) -> Any:
         """Return the decision; None before the first row."""
-        with self._guard.read:
+        with self._lock.read:
             losses = self._predict("label", x)
             return None if losses is None else self.labels[decided(losses)[0]]
 
@@ -176,13 +176,13 @@ class Online(base.MiniBatchClassifier, Part):
         first = 0
         try:
             for first in range(0, n, size):
-                with self._guard.write:
+                with self._lock.write:
                     learn(slice(first, first + size))
         except BaseException as error:
-            tell(error, type(self).__name__, first + getattr(error, "rows_learned", 0), n)
+            note_progress(error, type(self).__name__, first + getattr(error, "rows_learned", 0), n)
             raise
 
-    @looking
+    @read_locked
     def predict_proba_many(self, X: Any) -> Any:
         """Return a DataFrame of the probabilities of the labels seen so far."""
         pandas = import_module("pandas")
@@ -191,7 +191,7 @@ class Online(base.MiniBatchClassifier, Part):
         found = self._probabilities(self._shell, self._losses_of_table(self._shell, X))
         return pandas.DataFrame(found, columns=self.labels, index=X.index)
 
-    @looking
+    @read_locked
     def predict_many(self, X: Any) -> Any:
         """Return a Series of the decisions."""
         pandas = import_module("pandas")
@@ -201,19 +201,19 @@ class Online(base.MiniBatchClassifier, Part):
         losses = self._losses_of_table(self._shell, X)
         return pandas.Series([names[k] for k in decided(losses)], index=X.index)
 
-    def undisturbed(self) -> AbstractContextManager[Any]:
+    def read_lock(self) -> AbstractContextManager[Any]:
         """Hold off learning."""
-        return self._guard.read
+        return self._lock.read
 
     def __getstate__(self) -> dict[str, Any]:
-        with self.undisturbed():
+        with self.read_lock():
             return deepcopy(self.__dict__)
 
     def parameters(self) -> dict[str, Any]:
         """Everything that the constructor takes."""
         return parameters_of(self)
 
-    @looking
+    @read_locked
     def learned(self) -> Learned | None:
         """The estimator, names and labels, and the rows that a new label would be learned with."""
         if self._shell is None:
@@ -341,7 +341,7 @@ class Online(base.MiniBatchClassifier, Part):
             self._teach(names, values[first:], y[first:], w, key)
         except BaseException as error:
             self._go_back(error, before, first, new)
-            tell(error, type(self).__name__, first + getattr(error, "rows_learned", 0), len(y))
+            note_progress(error, type(self).__name__, first + getattr(error, "rows_learned", 0), len(y))
             raise
 
     def _before(self, new: set[Hashable]) -> dict[str, Any]:

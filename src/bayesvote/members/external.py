@@ -133,7 +133,7 @@ class EstimatorBank(Bank[EstimatorState]):
         """Estimators that learn are the user's objects; of others, a file keeps the places."""
         return ("n_members", "online", "shape") if self.online else None
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> EstimatorState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> EstimatorState:
         """Go back to the estimators as given.
 
         Those that have a ``random_state`` of None and are not fitted yet get one from rng.
@@ -179,7 +179,7 @@ class EstimatorBank(Bank[EstimatorState]):
         return [type(given[0] if isinstance(given, tuple) else given).__name__ for given in self.estimators]
 
     @property
-    def foreign(self) -> bool:
+    def runs_user_code(self) -> bool:
         """The estimators are."""
         return True
 
@@ -201,7 +201,7 @@ class EstimatorBank(Bank[EstimatorState]):
         """Nothing: the state has no arrays."""
         return 0
 
-    def check_state(self, state: EstimatorState) -> None:
+    def validate(self, state: EstimatorState) -> None:
         """Nothing to check: the state is made of the user's objects and never in a file."""
 
     def learned(self) -> Learned | None:

@@ -37,7 +37,7 @@ cdef enum:
 cdef extern from *:
     """
     /* Logarithms of shares of the evidence: 1e-12, which does not count; and those with which a posterior is woken and put
-     * to rest, since it takes some tens of rows from one to the next, and looking after it as long as learning as many. */
+     * to rest, since it takes some tens of rows from one to the next, and read_locked after it as long as learning as many. */
     #define TOO_LITTLE -27.631021115928547
     #define WORTH_WAKING -34.0
     #define WORTH_RESTING -40.0

@@ -114,7 +114,7 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         """The size of the precision."""
         return 8 * n_members**2
 
-    def check_state(self, state: LaplaceState) -> None:
+    def validate(self, state: LaplaceState) -> None:
         """Refuse a precision that is none, and a mean that does not follow."""
         all_finite(state)
         require(float(state.samples) >= 0, "samples must be at least 0")

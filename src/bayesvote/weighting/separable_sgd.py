@@ -132,7 +132,7 @@ class SeparableSGD(Weighter[DescentState]):
         """The size of the weights."""
         return 8 * n_members * self.n_parameters
 
-    def check_state(self, state: DescentState) -> None:
+    def validate(self, state: DescentState) -> None:
         """Refuse weights below the floor and negative counts."""
         from bayesvote.weighting._gradient_kernels import FLOOR
 

@@ -165,7 +165,10 @@ class Check:
         for rows, y in _chunks(task.shard, how.table):
             n = min(rows.n, self.n_rows - seen)
             asked = rule(how.label_losses(rows.part(0, n), task.place, banks))
-            losses, w = how.weighter.spoken_for(state, asked, silent), _weights(how.class_weight, how.table, y[:n])
+            losses, w = (
+                how.weighter.rescale_for_abstentions(state, asked, silent),
+                _weights(how.class_weight, how.table, y[:n]),
+            )
             calibration.learn(model.shares(losses), losses, y[:n], w, 1.0)
             seen, mistakes = seen + n, mistakes + int(np.count_nonzero(decided(losses) != y[:n]))
             if seen >= self.n_rows:

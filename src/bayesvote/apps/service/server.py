@@ -97,7 +97,7 @@ def serve(options: Options) -> int:
         raise
     # A thread that comes back from the disk should not wait the usual 5 ms for its turn.
     sys.setswitchinterval(0.0005)
-    # Nothing that is here now becomes garbage, and a request leaves no cycles behind: looking for them took a fifth of
+    # Nothing that is here now becomes garbage, and a request leaves no cycles behind: collecting them took a fifth of
     # its time.
     gc.collect()
     gc.freeze()

@@ -81,7 +81,7 @@ def load(path: str | os.PathLike[str], *, objects: Mapping[str, Any] | None = No
 
 def dumps(model: Any) -> bytes:
     """Return what :func:`save` writes."""
-    with model.undisturbed() if isinstance(model, Part) else nullcontext():
+    with model.read_lock() if isinstance(model, Part) else nullcontext():
         return pack(*encode(model))
 
 
