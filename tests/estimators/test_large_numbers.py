@@ -109,12 +109,13 @@ def test_parameters_too_large_for_float64_are_rejected(kind: Any, name: str, man
 
 def test_counts_too_large_for_a_machine_integer_are_rejected() -> None:
     model, rows = BayesianEnsembleClassifier(n_members=10), ([[1, 2], [2, 3]], [0, 1])
-    for name, call in {
+    calls: dict[str, Callable[[], Any]] = {
         "burst": lambda: JointLogistic(burst=HUGE),
         "delay": lambda: prequential(model, *rows, delay=HUGE),
         "window": lambda: prequential(model, *rows, window=HUGE),
         "n_members": lambda: BayesianEnsembleClassifier(n_members=10**400).fit(*rows),
-    }.items():
+    }
+    for name, call in calls.items():
         with pytest.raises(
             ValueError, match=f"{name} must be an integer of at most 9007199254740992, got a larger one"
         ):
