@@ -15,7 +15,7 @@ from bayesvote.experiments.shown import Entry, ErrorTable, Plot, Shown, TextTabl
 from bayesvote.report.blocks import Block, Cell, Chart, Charts, Facts, Report, Section, Series, Table, Text, number
 
 COMPARED = (
-    "Mean errors are compared unrounded; with the paper's and other libraries' figures, rounded as those are printed. "
+    "Mean errors are compared unrounded; with the paper's figures, rounded as those are printed. "
     "What cannot be told from the best of its row is marked in the tables below."
 )
 SETTINGS = (
