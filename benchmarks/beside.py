@@ -13,8 +13,8 @@ import numpy as np
 
 import results
 from bayesvote import BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier
-from bayesvote.experiments.default_classifier import TABLE6
-from bayesvote.experiments.streams import stream
+from bayesvote_paper.default_classifier import TABLE6
+from bayesvote_paper.streams import stream
 from configurations import CONFIGURATIONS, LIBRARIES
 from table6 import orders, stream_rows
 

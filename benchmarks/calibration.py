@@ -28,11 +28,11 @@ from bayesvote import (
     Union,
     load_dataset,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._input import as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import as_rows
 from bayesvote.datasets import DATASETS, scale
 from bayesvote.estimators import OnlineClassifier
-from bayesvote.experiments.changing import STREAMS
+from bayesvote_paper.changing import STREAMS
 
 KINDS = ("Brier score", "log-loss", "calibration error")
 CLIP = 1e-9  # of probabilities, for the log-loss

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from answers import Scored, scored
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 SEED = "{seed}"  # stands where a model is given the seed of the order
 

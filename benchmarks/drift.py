@@ -14,10 +14,10 @@ import numpy as np
 
 import results
 from bayesvote import BayesianEnsembleClassifier, Ensemble, PerceptronBank, decided, pretrain
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.datasets import DATASETS, locate
-from bayesvote.experiments.streams import stream
 from bayesvote.weighting import JointGaussian, JointLogistic, Weighter
+from bayesvote_paper.streams import stream
 
 MEMBERS = 100
 STEPS: dict[str, Any] = {"persistence": (1.0, 1.0, 0.9997, 0.995), "discount": 0.99}

@@ -22,8 +22,8 @@ import numpy as np
 import results
 from answers import with_shares
 from bayesvote import BayesianEnsembleClassifier
-from bayesvote._checks import Array, Labels
-from bayesvote.experiments.changing import STREAMS, Changing
+from bayesvote.core.checks import Array, Labels
+from bayesvote_paper.changing import STREAMS, Changing
 
 STORED = Path(__file__).parent / "results" / "forests.jsonl"
 AFTER = 1000  # rows after a change
@@ -210,13 +210,13 @@ def main() -> None:
     usual = [name for name in MODELS if name != "CapyMOA ARF(100)"]  # which is for its time, where it is asked for
     parser.add_argument("--models", nargs="+", choices=MODELS, default=usual, metavar="NAME")
     parser.add_argument("--out", type=Path, default=STORED, help="default: %(default)s")
-    parser.add_argument("--anew", action="store_true", help="run what is stored again")
+    parser.add_argument("--again", action="store_true", help="run what is stored again")
     parser.add_argument("--table", action="store_true", help="print the tables, and measure nothing")
     asked = parser.parse_args()
     found = read(asked.out)
     for of in asked.sets if not asked.table else ():
         for name in asked.models:
-            if (of, name) in found and not asked.anew:
+            if (of, name) in found and not asked.again:
                 continue
             try:
                 line = measure(name, of)

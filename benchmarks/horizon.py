@@ -33,7 +33,7 @@ import results
 import streams_real
 import tables
 from bayesvote import prequential
-from bayesvote.experiments.streams import stream
+from bayesvote_paper.streams import stream
 from horizon_models import BOOSTING, CONSTANT, FOREST, LOGISTIC, NO_CHANGE, OURS
 from streams_real import Data
 

@@ -18,8 +18,8 @@ import numpy as np
 
 import results
 from bayesvote import Ensemble, GammaRate, JointGaussian
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, started
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, started
 from bayesvote.members import Bank
 from bayesvote.weighting import Weighter
 
@@ -39,7 +39,7 @@ class Given(Bank[_Nothing]):
 
     n_members: int = MEMBERS
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> _Nothing:  # noqa: ARG002
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> _Nothing:  # noqa: ARG002
         """Return nothing."""
         return _Nothing(np.zeros(0))
 
@@ -56,7 +56,7 @@ class Given(Bank[_Nothing]):
         """Nothing."""
         return 0
 
-    def check_state(self, state: _Nothing) -> None:
+    def validate(self, state: _Nothing) -> None:
         """Nothing to check."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import results
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, load_dataset
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 SETS = ("australian", "breast-cancer", "diabetes", "german", "heart", "ionosphere", "sonar", "svmguide3")
 MODELS = {"default": BayesianEnsembleClassifier, "OzaBoost": OzaBoostClassifier}

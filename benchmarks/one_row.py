@@ -15,8 +15,8 @@ import numpy as np
 
 import results
 from bayesvote import BayesianEnsembleClassifier, Ensemble, JointGaussian, PerceptronBank, adaptive, mixed
-from bayesvote._checks import Array, Labels
-from bayesvote.adapters import river
+from bayesvote.core.checks import Array, Labels
+from bayesvote.integrations import river
 from bayesvote.members import scaled
 from bayesvote.weighting import drifting
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import results
 from bayesvote import BayesianEnsembleClassifier, Ensemble, load_dataset
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
 from bayesvote.members import Bank
 
 SETS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 MEMBERS = 100
 Measured = tuple[float, float]  # rows per second, error

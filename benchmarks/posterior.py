@@ -14,7 +14,7 @@ from scipy.special import expit
 
 import results
 from bayesvote import JointLogistic
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 
 SCALE, SEEDS = 4.0, 5  # the prior mean of both weights is SCALE/2
 

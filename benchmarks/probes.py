@@ -13,8 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bayesvote import BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier, prequential
-from bayesvote._checks import Array, Labels
-from bayesvote.distributed import fit
+from bayesvote.apps.distributed import fit
+from bayesvote.core.checks import Array, Labels
 
 ROWS = 4000
 PAPER, WEIGHTS = ("averaged_perceptron", "naive_bayes"), ("gamma_rate", "gamma_shape", "sgd")

@@ -74,7 +74,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "service_load": _run("service_load --seconds 4", 3, "default", timed=True),
     "long": _run("long", 3, timed=True),
     "tables": _run("tables --ours", 1, "table"),
-    "forests": _run("forests --anew --models default fast 'default of 0.1'", 5, "default", "fast", "mixed"),
+    "forests": _run("forests --again --models default fast 'default of 0.1'", 5, "default", "fast", "mixed"),
     "beside": _run("beside", 30, "default", "boosters"),
     "horizon": _run("horizon --ours", 90, "default", "late", "chunks", "batch"),
     "table6": _run("table6", 90),

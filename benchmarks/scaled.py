@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesvote import BayesianEnsembleClassifier, PerceptronBank, Scaled, prequential
 from bayesvote.datasets import DATASETS, locate
-from bayesvote.experiments.streams import stream
+from bayesvote_paper.streams import stream
 
 MOST_ROWS = 3_000
 MEMBERS = {"mixed": "joint_gaussian", "perceptron": "gamma_rate", "averaged_perceptron": "gamma_rate"}

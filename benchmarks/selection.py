@@ -14,13 +14,13 @@ import numpy as np
 
 import results
 from bayesvote import JointGaussian, JointLogistic, adaptive, losses
-from bayesvote._checks import Array, Labels
-from bayesvote.experiments.changing import STREAMS
-from bayesvote.experiments.default_classifier import PEERS
-from bayesvote.experiments.streams import stream
+from bayesvote.core.checks import Array, Labels
 from bayesvote.members import scaled
 from bayesvote.model import decided
 from bayesvote.weighting import Weighter, drifting
+from bayesvote_paper.changing import STREAMS
+from bayesvote_paper.default_classifier import PEERS
+from bayesvote_paper.streams import stream
 from forests import digits, segments, wine
 
 MOST_ROWS = 12_000

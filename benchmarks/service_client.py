@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 T = TypeVar("T")
 _LENGTH = re.compile(rb"(?i)\ncontent-length: *(\d+)")
@@ -153,7 +153,7 @@ class Forked:
 
     def __init__(self, folder: Path, port: int, **options: Any) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["service_client", "bayesvote.service"])
+        context.set_forkserver_preload(["service_client", "bayesvote.apps.service"])
         self.port = port
         self.process = context.Process(target=_serve, args=(folder, port, options), daemon=True)
         self.process.start()
@@ -181,7 +181,7 @@ class Forked:
 
 
 def _serve(folder: Path, port: int, options: dict[str, Any]) -> None:
-    from bayesvote.service import Options, serve
+    from bayesvote.apps.service import Options, serve
 
     with open(folder.parent / "log", "ab", buffering=0) as log:
         os.dup2(log.fileno(), 2)

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array
-from bayesvote._input import as_rows
-from bayesvote.persistence import dumps
-from bayesvote.service.folder import Folder, from_snapshot
-from bayesvote.service.forecasts import Forecasts
-from bayesvote.service.journal import Entry, Journal
-from bayesvote.service.models import Served
+from bayesvote.apps.service.folder import Folder, from_snapshot
+from bayesvote.apps.service.forecasts import Forecasts
+from bayesvote.apps.service.journal import Entry, Journal
+from bayesvote.apps.service.models import Served
+from bayesvote.core.checks import Array
+from bayesvote.core.rows import as_rows
+from bayesvote.io.model_file import dumps
 from service_client import Connection, Forked, Lost, free_port, stream, tensor
 
 CLIENTS, HANGS = 8, 120.0

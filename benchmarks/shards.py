@@ -25,10 +25,10 @@ from scipy.sparse import csr_array
 
 import results
 from bayesvote import BayesianEnsembleClassifier, Committees, Ensemble, JointGaussian, TreeBank, Union, load_dataset
-from bayesvote._checks import Array, Labels
-from bayesvote.distributed import Dask, Loop, Progress, fit, shard_members
-from bayesvote.distributed.order import InOrder
-from bayesvote.persistence import dumps
+from bayesvote.apps.distributed import Dask, Loop, Progress, fit, shard_members
+from bayesvote.apps.distributed.order import InOrder
+from bayesvote.core.checks import Array, Labels
+from bayesvote.io.model_file import dumps
 
 SHARDS = 16
 

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import results
 from bayesvote import BayesianEnsembleClassifier
-from bayesvote._checks import Labels
+from bayesvote.core.checks import Labels
 
 SGD = "SGDClassifier"
 MEMBERS = ("adaptive", "fast", "mixed")

@@ -36,9 +36,9 @@ from bayesvote import (
     prequential,
     save,
 )
-from bayesvote._checks import Array, Labels
+from bayesvote.apps.cli.bench import product_seconds
 from bayesvote.boosting import Booster
-from bayesvote.cli.bench import product_seconds
+from bayesvote.core.checks import Array, Labels
 from bayesvote.datasets import load_dataset, scale
 from bayesvote.members import Bank
 from bayesvote.model import Model

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 import tables
 from bayesvote.datasets import load_dataset, scale
-from bayesvote.experiments.changing import STREAMS
-from bayesvote.experiments.default_classifier import TABLE6
+from bayesvote_paper.changing import STREAMS
+from bayesvote_paper.default_classifier import TABLE6
 
 LONGEST = 60_000  # rows of a stream
 LONGEST_TABLE = 12_000  # rows of a table

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from answers import Scored, scored
 from bayesvote.datasets import DATASETS, locate
-from bayesvote.experiments.default_classifier import MOST_ROWS, TABLE6
-from bayesvote.experiments.streams import stream
+from bayesvote_paper.default_classifier import MOST_ROWS, TABLE6
+from bayesvote_paper.streams import stream
 from configurations import CONFIGURATIONS, LIBRARIES
 
 STORED = Path(__file__).parent / "results" / "table6.jsonl"

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 import results
 from bayesvote import Ensemble, JointGaussian, TreeBank, decided, load_dataset, mixed
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.datasets import scale
 from bayesvote.members import Bank
 

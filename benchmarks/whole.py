@@ -12,8 +12,8 @@ import numpy as np
 
 import results
 from bayesvote import BayesianEnsembleClassifier
-from bayesvote.experiments.streams import stream
-from bayesvote.persistence import dumps
+from bayesvote.io.model_file import dumps
+from bayesvote_paper.streams import stream
 
 CHUNK = 50_000
 

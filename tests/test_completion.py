@@ -39,8 +39,8 @@ LIFE_CYCLE = "complete learned parameters reference restore who"
 INTERNAL = {
     BayesianEnsembleClassifier: "advance around calibrates check checked_rows probabilities progress start",
     OSBoostClassifier: "advance around calibrates check checked_rows probabilities progress start",
-    Ensemble: "advance age arrays blank check_state checked fresh install losses ready snapshot step upgraded version",
-    OzaBoost: "advance age arrays check_state fresh losses most_record ready shares snapshot step version wider",
+    Ensemble: "advance age arrays blank validate checked fresh install losses ready snapshot step upgraded version",
+    OzaBoost: "advance age arrays validate fresh losses most_record ready shares snapshot step version wider",
     PerceptronBank: "advance arrays blank check_names fresh frozen_state rebuilt returning score shaped step version",
 }
 
@@ -64,7 +64,7 @@ def test_what_is_documented_is_shown(one: Any) -> None:
         names -= {"start"}  # of banks and models
         names |= {"fit", "partial_fit", "predict", "predict_log_proba", "predict_proba", "score", "set_params"}
     else:
-        names -= {"score", "undisturbed"}  # of classifiers
+        names -= {"score", "read_lock"}  # of classifiers
         names |= {"guard", "n_classes", "n_features", "shape", "start", "state", "widen"}
     assert names <= set(dir(one))
     assert set(vars(one)) <= set(dir(one))

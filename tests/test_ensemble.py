@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesvote import losses
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.ensemble import Ensemble
 from bayesvote.members import EstimatorBank, Frozen, PerceptronBank
 from bayesvote.model import decided

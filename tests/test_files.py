@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bayesvote._files import replace_file
+from bayesvote.core.files import replace_file
 
 
 def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:

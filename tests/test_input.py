@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from bayesvote._checks import Argument, InputError, InputTypeError, RefusalError, UnknownLabelError, encoded, one_of
-from bayesvote._input import Rows, as_rows
+from bayesvote.core.checks import Argument, InputError, InputTypeError, RefusalError, UnknownLabelError, encoded, one_of
+from bayesvote.core.rows import Rows, as_rows
 from bayesvote.datasets import stream
 
 

@@ -51,7 +51,7 @@ def refuse(*_, **__):
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 import numpy as np
 import bayesvote
-from bayesvote import persistence
+from bayesvote.io import model_file as persistence
 X = np.random.default_rng(0).normal(size=(50, 3))
 model = bayesvote.BayesianEnsembleClassifier(n_members=6).fit(X, X[:, 0] > 0)
 persistence.loads(persistence.dumps(model)).predict(X)

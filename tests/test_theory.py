@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaln, polygamma
 from scipy.stats import chi2, kstest
 
 from bayesvote import losses, theory
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.model import decided
 from bayesvote.weighting import (
     SGD,

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from bayesvote import Ensemble, EstimatorBank, PerceptronBank
-from bayesvote._checks import Array, Labels
-from bayesvote._threads import finish_background, in_background, n_threads, parallel_for
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.threads import finish_background, in_background, n_threads, parallel_for
 
 
 @pytest.mark.parametrize("n_items", [1, 7, 8, 9, 100])
@@ -126,7 +126,7 @@ def test_an_error_of_work_that_is_done_at_once_is_told_when_it_is_waited_for() -
 
 NO_MEMORY = """
 import _testcapi, faulthandler
-from bayesvote._threads import finish_background, in_background, parallel_for
+from bayesvote.core.threads import finish_background, in_background, parallel_for
 
 faulthandler.dump_traceback_later(20, exit=True)
 

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 from bayesvote import losses
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
 from bayesvote.ensemble import Ensemble
 from bayesvote.members import Bank
 from bayesvote.model import decided
@@ -39,7 +39,7 @@ class Given(Bank[Any]):
 
     n_members: int = 5
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:  # noqa: ARG002
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:  # noqa: ARG002
         return ()
 
     def score(self, rows: Rows) -> Array:
@@ -51,7 +51,7 @@ class Given(Bank[Any]):
     def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
         return 0
 
-    def check_state(self, state: Any) -> None:
+    def validate(self, state: Any) -> None:
         pass
 
 

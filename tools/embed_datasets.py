@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.datasets import DATASETS, stream
 
 Rows = tuple[Array, list[bool]]  # features, and whether the label is LIBSVM's larger one

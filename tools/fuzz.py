@@ -59,9 +59,10 @@ from bayesvote import (
     Union,
     Voting,
 )
-from bayesvote._checks import RefusalError
+from bayesvote.core.checks import RefusalError
 from bayesvote.datasets import stream
-from bayesvote.persistence import ModelFileError, _file, dumps, loads
+from bayesvote.io.model_file import ModelFileError, dumps, loads
+from bayesvote.io.model_file import file as _file
 from bayesvote.weighting import drifting
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""List what is in the package but not for its users: ``files`` of kernels' sources, or ``folders`` of caches."""
+"""List what is in the package but not for its users: ``files`` of kernel sources, or ``folders`` of caches."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "bayesvote"
 
 if __name__ == "__main__":
     if sys.argv[1] == "files":
-        found = [path for path in PACKAGE.rglob("*") if path.suffix in (".pyx", ".pxd")]
+        found = [path for path in PACKAGE.rglob("*") if path.suffix in (".h", ".pyx", ".pxd")]
     else:
         packages = [path.parent for path in PACKAGE.rglob("__init__.py")]
         found = [package / "__pycache__" for package in packages]  # there or not yet

@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from bayesvote import losses, theory
-from bayesvote._version import __version__ as __version__
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
+from bayesvote.core.version import __version__ as __version__
 from bayesvote.datasets import load_dataset
 from bayesvote.ensemble import Ensemble
-from bayesvote.evaluate import Prequential, prequential
+from bayesvote.evaluation import Prequential, prequential
+from bayesvote.io.model_file import ModelFileError, load, save
 from bayesvote.members import (
     Committees,
     Compact,
@@ -29,7 +30,6 @@ from bayesvote.members import (
     random_subsets,
 )
 from bayesvote.model import decided
-from bayesvote.persistence import ModelFileError, load, save
 from bayesvote.weighting import (
     SAG,
     SGD,

@@ -2,7 +2,7 @@
 
 import sys
 
-from bayesvote.cli import main
+from bayesvote.apps.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

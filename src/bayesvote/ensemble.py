@@ -9,14 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote import _checks, losses
-from bayesvote._checks import Argument, Array, InputError, InputTypeError, Labels
-from bayesvote._guard import Guard
-from bayesvote._input import Rows, RowsLike, check_width, started
-from bayesvote._journal import CHUNK, Chunk, Forecast
-from bayesvote._parts import Learned, Rng, Shape, like, looking, restored_shape
-from bayesvote._threads import in_background, n_threads
-from bayesvote.horizon import WAITING, Gap
+from bayesvote import losses
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Argument, Array, InputError, InputTypeError, Labels
+from bayesvote.core.horizon import WAITING, Gap
+from bayesvote.core.lock import RWLock
+from bayesvote.core.rollback import CHUNK, Chunk, Forecast
+from bayesvote.core.rows import Rows, RowsLike, check_width, started
+from bayesvote.core.state import Learned, Rng, Shape, like, read_locked, restored_shape
+from bayesvote.core.threads import in_background, n_threads
 from bayesvote.losses import Loss, LossScale
 from bayesvote.members import Bank
 from bayesvote.members.attribution import Explanation, per_score, shares_of
@@ -91,7 +92,7 @@ class Ensemble(Model[Any]):
         """That of the weighter."""
         return self.weighter.loss_scale
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
         """Start the members; return the weighter's state before any sample."""
         self._check_loss()
         state = self.weighter.init(self.bank.n_members)
@@ -100,9 +101,9 @@ class Ensemble(Model[Any]):
         return state
 
     @property
-    def guard(self) -> Guard:
+    def lock(self) -> RWLock:
         """That of the members, whom somebody may use apart from the ensemble."""
-        return self.bank.guard
+        return self.bank.lock
 
     def snapshot(self) -> Any:
         """Copy what learning changes: the members, the weighter's state, and the rows that wait."""
@@ -278,7 +279,7 @@ class Ensemble(Model[Any]):
         scores = None if chunk is None else self.bank.advance(*chunk[:3])
         while chunk is not None and scores is not None:
             following, job = next(source, None), None
-            if following is not None and n_threads() > 1 and not self.bank.foreign:
+            if following is not None and n_threads() > 1 and not self.bank.runs_user_code:
                 job = in_background(partial(self.bank.advance, *following[:3]))
             out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, chunk.y, chunk.w)
             yield out
@@ -286,12 +287,12 @@ class Ensemble(Model[Any]):
                 scores = job.result() if job else self.bank.advance(*following[:3])
             chunk = following
 
-    @looking
+    @read_locked
     def weights(self) -> Array:
         """Weights of the members."""
         return self.weighter.mean(started("Ensemble.weights", self.state))
 
-    @looking
+    @read_locked
     def certainty(self, X: RowsLike, size: int = 1000, rng: Rng = 0) -> Array:
         """Probability (n,) that the decision survives the weights' uncertainty.
 
@@ -308,7 +309,7 @@ class Ensemble(Model[Any]):
             out.append(found)
         return np.concatenate(out)
 
-    @looking
+    @read_locked
     def contributions(self, X: RowsLike) -> Array:
         """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains.
 
@@ -316,7 +317,7 @@ class Ensemble(Model[Any]):
         """
         return np.concatenate([self._leads(G)[2] for G in self._label_losses(self.checked(X))])
 
-    @looking
+    @read_locked
     def explain(self, X: RowsLike) -> Explanation:
         """How much each feature moved the lead of the decision over the next best label, and who looked at it.
 
@@ -345,13 +346,13 @@ class Ensemble(Model[Any]):
         other._require_frozen("Ensemble.merge")
         if self.weighter != other.weighter or self.loss != other.loss:
             raise InputError("Ensemble.merge", "both ensembles", "must have the same weighter and loss")
-        with other.guard.read:
+        with other.lock.read:
             if not _same(self.bank.state, other.bank.state):
                 must, got = "must have the same members, frozen in the same state", "members that differ"
                 do = "Train and freeze the members once, and give each ensemble a copy of them."
                 raise InputError("Ensemble.merge", "both ensembles", must, got, do)
             theirs = deepcopy(other.state)
-        with self.guard.write:
+        with self.lock.write:
             self._state = self.weighter.merge(self.state, theirs)
         return self
 
@@ -359,7 +360,7 @@ class Ensemble(Model[Any]):
         """Take back rows that were learned by frozen members' weights."""
         self._require_frozen("Ensemble.unlearn")
         rows, labels, w = self.checked_labelled(X, y, sample_weight)
-        with self.guard.write:
+        with self.lock.write:
             check_width(self.who, rows, self.n_features)
             G = np.concatenate(list(self._label_losses(rows)))
             self._state = self.weighter.unlearn(self.state, self.weighter.of_truth(G, labels), w)
@@ -370,7 +371,7 @@ class Ensemble(Model[Any]):
         self.bank.widen(n_features, rng)
         return self.state
 
-    @looking
+    @read_locked
     def about(self) -> dict[str, Any]:
         """Members, weighter, loss, and the rows learned where the posterior counts them."""
         loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
@@ -383,11 +384,11 @@ class Ensemble(Model[Any]):
         """The size of the weighter's state; the members' states are their own."""
         return self.weighter.least_bytes(self.bank.n_members)
 
-    def check_state(self, state: Any) -> None:
+    def validate(self, state: Any) -> None:
         """Check the weighter's state."""
-        self.weighter.check_state(state)
+        self.weighter.validate(state)
 
-    @looking
+    @read_locked
     def learned(self) -> Learned | None:
         """The weighter's state, checked."""
         if self.state is None:
@@ -417,7 +418,7 @@ class Ensemble(Model[Any]):
             found = {name.removeprefix(_THRESHOLD): array for name, array in of_threshold.items()}
             threshold = like(threshold, found)
             threshold.check()
-        state = self.weighter.restored(self.bank.n_members, learned.facts["version"], arrays, room)
+        state = self.weighter.restore_state(self.bank.n_members, learned.facts["version"], arrays, room)
         self._state, self._threshold, self._gap = state, threshold, None
         if "gap" in learned.facts:
             self._gap = Gap.restored(learned.facts["gap"], waiting, shape.n_features, self.empty_forecast(0))

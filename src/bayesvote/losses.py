@@ -5,14 +5,14 @@ label's score less the best other score. The first is the second for the scores 
 """
 
 from collections.abc import Callable
-from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote import _checks
-from bayesvote._checks import Array
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
+from bayesvote.core.loss_scale import LossScale as LossScale
 
 Loss = Callable[[Array], Array]
 
@@ -83,16 +83,6 @@ LOSSES: dict[str, Named] = {
 }
 
 
-class LossScale(Enum):
-    """What the losses of labels measure, which says how probabilities follow from them; see :mod:`bayesvote.model`."""
-
-    SHARE = "the part of the vote that is against a label"
-    LOG_LIKELIHOOD = "minus the log-likelihood of a label, summed over the members"
-    LOG_PROBABILITY = "minus the log-probability of a label"
-    LOG_ODDS = "minus the log-odds of a label against the others"
-    MARGIN = "minus the mean vote for a label, in [-1, 1]"
-
-
 def get(loss: str | Loss) -> Loss:
     """Give the loss of that name; a function of the margin is returned as it is.
 
@@ -137,7 +127,7 @@ def of_labels(loss: str | Loss, scores: Array) -> Array:
         return _checked_losses(loss, margins(scores))
     if scores.ndim != 2:
         return get(loss)(margins(scores))
-    from bayesvote._loss_kernels import two_classes
+    from bayesvote.core._loss_kernels import two_classes
 
     out = np.empty((len(scores), 2, scores.shape[1]))
     two_classes(kind, np.ascontiguousarray(scores, dtype=np.float64), out)

@@ -7,11 +7,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, RowsLike, check_width
-from bayesvote._journal import After, Chunk, Forecast, telling
-from bayesvote._parts import S, Stateful, require, within
-from bayesvote.losses import LossScale
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.loss_scale import LossScale
+from bayesvote.core.rollback import After, Chunk, Forecast, reports_progress
+from bayesvote.core.rows import Rows, RowsLike, check_width
+from bayesvote.core.state import S, Stateful, require, within
 
 LEAST = 1e-9  # no label is impossible, so that logarithms are finite
 
@@ -70,7 +70,7 @@ class Model(Stateful[S]):
         return self.losses(self.checked(X))
 
     @final
-    @telling
+    @reports_progress
     def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Losses (n, K) of every label, row t before row t is learned; equal to doing so row by row."""
         return self.advance(*self.checked_labelled(X, y, sample_weight))
@@ -78,12 +78,12 @@ class Model(Stateful[S]):
     @final
     def losses(self, rows: Rows) -> Array:
         """Do what decide does, for rows that are checked."""
-        with self.guard.read:
+        with self.lock.read:
             check_width(self.who, rows, self.n_features)
             return self._losses(rows)
 
     @final
-    @telling
+    @reports_progress
     def advance(
         self,
         rows: Rows,
@@ -108,7 +108,7 @@ class Model(Stateful[S]):
     @final
     def forecast(self, rows: Rows) -> tuple[Forecast, Array]:
         """Return what the answers to checked rows are made of, for ``advance``, and their losses (n, K)."""
-        with self.guard.read:
+        with self.lock.read:
             check_width(self.who, rows, self.n_features)
             return self._predicted(rows)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesvote._checks import InputError, InputTypeError, integer
+from bayesvote.core.checks import InputError, InputTypeError, integer
 from bayesvote.estimators import BayesianEnsembleClassifier
 
 if TYPE_CHECKING:

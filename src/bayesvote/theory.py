@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote import _checks
-from bayesvote._checks import Array
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
 from bayesvote.weighting import NumericalPosterior, SumState
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bayesvote._checks import Array
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._state import BoosterState
+from bayesvote.core.checks import Array
 
 
 def state_of(model: Booster) -> BoosterState:

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, csr_matrix
 
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import Shape
 from bayesvote.boosting import OGBoost, OSBoost, OzaBoost, _booster
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._kernels import _project
 from bayesvote.boosting._poisson_kernels import poisson
 from bayesvote.boosting._state import BoosterState
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import Shape
 from oracles import boosting as oracle
 
 MEMBERS = ("perceptron", "naive_bayes")
@@ -312,7 +312,7 @@ def test_no_sample_weight_that_is_taken_ruins_a_model(name: str, member: str, we
     model = MAKERS[name](member=member, n_members=9).start(6, rng=8)
     for w in (weight, 1.0):
         assert np.all(np.isfinite(model.decide_then_learn(X, y, w)))
-        model.check_state(started(model.state))
+        model.validate(started(model.state))
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.6, 4.0, 9.9, 10.1, 60.0, 3e3])

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_wine
 
 from bayesvote import OGBoost, OSBoost, OzaBoost, OzaBoostClassifier, PerceptronBank, Scaled
-from bayesvote.persistence import dumps, loads
+from bayesvote.io.model_file import dumps, loads
 
 BOOSTERS = [OzaBoost, OGBoost, OSBoost]
 
@@ -90,7 +90,7 @@ def test_forged_scales_are_refused() -> None:
         scales = state.scales.copy()
         scales[place] = value
         with pytest.raises(ValueError, match="must"):
-            model.check_state(state._replace(scales=scales))
+            model.validate(state._replace(scales=scales))
 
 
 def test_classifiers_scale_by_default_and_the_papers_are_within_reach() -> None:

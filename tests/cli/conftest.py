@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bayesvote.cli import main
+from bayesvote.apps.cli import main
 from cli.helpers import Cli, Outcome, write_csv
 
 

@@ -28,7 +28,7 @@ from bayesvote import (
     pretrain,
     save,
 )
-from bayesvote.cli import app as commands
+from bayesvote.apps.cli import app as commands
 from bayesvote.datasets import DATASETS
 from cli.helpers import NAMES, Cli, rows, write_csv, write_libsvm
 
@@ -75,7 +75,7 @@ def test_version_and_help(cli: Cli) -> None:
 
 
 def test_help_loads_no_library() -> None:
-    code = "import sys; from bayesvote.cli import main; main(['run', '--help']); print(*sys.modules)"
+    code = "import sys; from bayesvote.apps.cli import main; main(['run', '--help']); print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not {"numba", "pandas", "sklearn", "matplotlib", "jinja2"} & set(out.splitlines()[-1].split())
 
@@ -151,7 +151,7 @@ def test_failures_and_debug(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_without_typer_it_says_what_to_install(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayesvote.cli.find_spec", lambda name: None if name == "typer" else True)
+    monkeypatch.setattr("bayesvote.apps.cli.find_spec", lambda name: None if name == "typer" else True)
     found = cli("--help")
     assert (found.code, found.err.count("\n")) == (1, 1)
     assert "pip install 'bayesvote[cli]'" in found.err
@@ -324,7 +324,7 @@ def test_ctrl_c_is_told_wherever_it_comes(cli: Cli, model: Path, monkeypatch: py
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"bayesvote.cli.{place}", interrupted)
+    monkeypatch.setattr(f"bayesvote.apps.cli.{place}", interrupted)
     try:
         found = cli("inspect", model)
     except KeyboardInterrupt:
@@ -370,7 +370,7 @@ def test_reproduce_shows_what_it_found(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_bench(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bayesvote.cli import bench
+    from bayesvote.apps.cli import bench
 
     whole = bench._synthetic
     monkeypatch.setattr(bench, "_synthetic", lambda _: whole(500))

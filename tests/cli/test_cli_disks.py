@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from bayesvote import BayesianEnsembleClassifier, _files, load, save
-from bayesvote.cli import predictions
+from bayesvote import BayesianEnsembleClassifier, load, save
+from bayesvote.apps.cli import predictions
+from bayesvote.core import files as _files
 from cli.helpers import Cli, rows, write_csv
 from cli.test_cli_resume import same
 
@@ -111,8 +112,8 @@ def test_a_model_survives_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monkey
 
 AS_NOBODY = """
 import os, sys
-from bayesvote.cli import main
-from bayesvote.cli import app, learn, predict, saved
+from bayesvote.apps.cli import main
+from bayesvote.apps.cli import app, learn, predict, saved
 from bayesvote import BayesianEnsembleClassifier
 os.getuid() or os.setuid(65534)  # root may write everywhere
 sys.exit(main(sys.argv[1:]))
@@ -233,7 +234,7 @@ def test_predictions_reach_the_disk_before_their_checkpoint(
         replaced(path, data)
 
     monkeypatch.setattr(predictions.Predictions, "safe", noted_safe)
-    monkeypatch.setattr("bayesvote.cli.checkpoint.replace_file", noted_replace)
+    monkeypatch.setattr("bayesvote.apps.cli.checkpoint.replace_file", noted_replace)
     assert cli("run", write_csv(tmp_path / "rows.csv"), *OPTIONS, *outputs(tmp_path / "run")).code == 0
     assert done[:2] == ["predictions", "state"]
     assert done == ["predictions", "state"] * (len(done) // 2)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bayesvote import load
-from bayesvote.cli.checkpoint import Checkpoint
+from bayesvote.apps.cli.checkpoint import Checkpoint
 from cli.helpers import Cli, write_csv, write_libsvm
 from cli.test_cli_resume import wait_for
 

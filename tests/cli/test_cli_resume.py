@@ -20,11 +20,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from bayesvote import load
-from bayesvote.cli.checkpoint import Checkpoint, Fingerprint
-from bayesvote.cli.interrupts import Stopped, interrupts
-from bayesvote.cli.settings import Settings
-from bayesvote.evaluate import Tally
-from bayesvote.evaluate._late import Waiting
+from bayesvote.apps.cli.checkpoint import Checkpoint, Fingerprint
+from bayesvote.apps.cli.interrupts import Stopped, interrupts
+from bayesvote.apps.cli.settings import Settings
+from bayesvote.evaluation import Tally
+from bayesvote.evaluation.late import Waiting
 from cli.helpers import Cli, write_csv
 
 OPTIONS = ("--members", "perceptron", "--n-members", "9", "--chunk-size", "50", "--delay", "7", "--bad-lines", "skip")

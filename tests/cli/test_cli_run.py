@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, OSBoostClassifier, load
-from bayesvote._input import as_rows
+from bayesvote.core.rows import as_rows
 from cli.helpers import NAMES, Cli, rows, write_csv, write_libsvm
 
 SMALL = ("--members", "perceptron", "--n-members", "7", "--weighter", "gamma_rate")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bayesvote import load
-from bayesvote.distributed import fit
-from bayesvote.persistence import dumps
+from bayesvote.apps.distributed import fit
+from bayesvote.io.model_file import dumps
 from cli.helpers import Cli, write_csv
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayesvote import load
-from bayesvote.datasets import streams
+from bayesvote.io import open_stream as streams
 from cli.helpers import Cli, write_csv
 from cli.test_cli_live import TEXTS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bayesvote.cli.show import plain
+from bayesvote.apps.cli.show import plain
 from cli.helpers import Cli
 
 EVIL = "\x1b]0;owned\x07\x1b[2J"

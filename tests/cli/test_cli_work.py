@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from bayesvote import Ensemble, _checks, _input
-from bayesvote.datasets import streams
+from bayesvote import Ensemble
+from bayesvote.core import checks as _checks
+from bayesvote.core import rows as _input
+from bayesvote.io import open_stream as streams
 from cli.helpers import NAMES, Cli, rows, write_csv, write_libsvm
 
 N = 400

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesvote import BayesianEnsembleClassifier, OSBoostClassifier
-from bayesvote.persistence import dumps
+from bayesvote.io.model_file import dumps
 
 N, BEFORE = 400, 100
 rng = np.random.default_rng(0)

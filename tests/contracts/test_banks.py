@@ -27,10 +27,10 @@ from bayesvote import (
     Union,
     pretrain,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._input import as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import as_rows
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.members import BANKS, Bank
-from bayesvote.persistence import dumps, loads
 from contracts.toy_bank import CentroidBank
 
 bayes: Any = import_module("sklearn.naive_bayes")
@@ -116,7 +116,7 @@ def test_shapes_and_attributes(name: str, n_classes: int) -> None:
     assert len(bank.member_names()) == bank.n_members
     together = sum(part.n_members for part in bank.parts)
     assert together in (0, bank.n_members) or name == "committees"
-    assert all(part.guard is bank.guard for part in bank.parts)
+    assert all(part.lock is bank.lock for part in bank.parts)
 
 
 @every
@@ -286,4 +286,4 @@ def test_a_frozen_state_scores_as_before_and_is_sound(name: str, n_classes: int)
     assert shape is not None
     bank.install(bank.frozen_state(), shape)
     np.testing.assert_array_equal(bank.scores(X), expected)
-    bank.check_state(bank.state)
+    bank.validate(bank.state)

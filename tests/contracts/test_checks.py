@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote import BayesianEnsembleClassifier, Ensemble, OSBoostClassifier, _checks, _input, mixed, prequential
+from bayesvote import BayesianEnsembleClassifier, Ensemble, OSBoostClassifier, mixed, prequential
+from bayesvote.core import checks as _checks
+from bayesvote.core import rows as _input
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[str]:

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesvote import BayesianEnsembleClassifier, Ensemble, OzaBoost, OzaBoostClassifier
-from bayesvote._checks import RefusalError, encoded, labels, weights
-from bayesvote._input import as_rows
+from bayesvote.core.checks import RefusalError, encoded, labels, weights
+from bayesvote.core.rows import as_rows
 from contracts.test_banks import SAMPLES, D
 
 sparse: Any = import_module("scipy.sparse")

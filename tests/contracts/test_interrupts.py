@@ -26,8 +26,8 @@ from bayesvote import (
     OzaBoost,
     PerceptronBank,
 )
-from bayesvote._guard import Uninterrupted
-from bayesvote.persistence import dumps
+from bayesvote.core.lock import Uninterrupted
+from bayesvote.io.model_file import dumps
 
 HERE = str(bayesvote.__file__).removesuffix("__init__.py")
 pandas: Any = import_module("pandas")
@@ -85,7 +85,7 @@ def interrupted(at: int, *more: int) -> Iterator[list[str]]:
     def look(frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.startswith(HERE):
             return None
-        if event == "line" and (frame.f_code.co_name != "told" or lines):
+        if event == "line" and (frame.f_code.co_name != "reporting" or lines):
             lines.append(f"{frame.f_code.co_filename.removeprefix(HERE)}:{frame.f_lineno}")
             for _ in range((at, *(at + after for after in more)).count(len(lines))):
                 signal.raise_signal(signal.SIGINT)
@@ -210,7 +210,7 @@ def test_an_error_tells_the_rows_of_its_own_thread() -> None:
     def after(*_: Any) -> Callable[[], None]:
         others.append(threading.Thread(target=of_model, args=(model, 50)))
         others[-1].start()
-        while not model.guard.wanted:
+        while not model.lock.wanted:
             time.sleep(0.001)
         if len(others) == 2:  # the first of them has come in by now
             raise OSError("no")
@@ -271,7 +271,7 @@ def test_a_member_that_waits_for_ever_can_be_interrupted(n: int, sets_handler: b
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal to the process itself ends it")
 def test_going_back_that_takes_long_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayesvote._journal._PATIENCE", 1)
+    monkeypatch.setattr("bayesvote.core.rollback._PATIENCE", 1)
     model, true, calls = Ensemble(PerceptronBank(3)).start(4, rng=0), Ensemble.step, list[float]()
     of_model(model, 5)
 

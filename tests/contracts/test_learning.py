@@ -38,13 +38,13 @@ from bayesvote import (
     Union,
     mixed,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._guard import Guard, Uninterrupted, Yielding
-from bayesvote._journal import Chunk
-from bayesvote._threads import in_background
-from bayesvote.adapters import river
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.lock import RWLock, Uninterrupted, Yielding
+from bayesvote.core.rollback import Chunk
+from bayesvote.core.threads import in_background
+from bayesvote.integrations import river
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.model import Model
-from bayesvote.persistence import dumps, loads
 
 import_module("polars")  # has a handler of its own for Ctrl-C, behind which signals must wait, too
 GaussianNB: Any = import_module("sklearn.naive_bayes").GaussianNB
@@ -151,10 +151,10 @@ def test_readers_come_in_between_the_chunks_of_a_call() -> None:
 def test_members_of_a_model_may_be_asked_while_it_learns() -> None:
     model = Ensemble(Union([PerceptronBank(3), Frozen(Union([FernBank(4)]))])).start(5, rng=0)
     banks: list[Any] = [model.bank, *model.bank.parts, model.bank.parts[1].parts[0].parts[0]]
-    assert all(bank.guard is model.guard for bank in banks)
-    assert copy.deepcopy(model).bank.parts[0].guard is not model.guard
+    assert all(bank.lock is model.lock for bank in banks)
+    assert copy.deepcopy(model).bank.parts[0].lock is not model.lock
     again = copy.deepcopy(model)
-    assert again.bank.parts[0].guard is again.guard
+    assert again.bank.parts[0].lock is again.lock
 
 
 def test_a_calibrated_classifier_is_seen_whole() -> None:
@@ -308,7 +308,7 @@ def test_without_memory_to_go_back_the_error_tells_how_many_rows_are_lost(monkey
         model, fresh = taught(*ends), taught()
         fails = True
         with monkeypatch.context() as patch:
-            patch.setattr("bayesvote._journal.deepcopy", no_memory)
+            patch.setattr("bayesvote.core.rollback.deepcopy", no_memory)
             with pytest.raises(MemoryError) as caught:
                 model.decide_then_learn(X[30:50], y[30:50])
         fails = False
@@ -408,7 +408,7 @@ def test_a_river_model_is_as_before_a_row_that_fails(monkeypatch: pytest.MonkeyP
 
 
 def test_a_guard_lets_in_readers_together_and_writers_alone_in_their_order() -> None:
-    guard, log = Guard(), list[str]()
+    guard, log = RWLock(), list[str]()
 
     def write(name: str) -> None:
         with guard.write:
@@ -446,7 +446,7 @@ def interruptible() -> Iterator[None]:
 
 
 def test_a_waiting_thread_can_be_interrupted() -> None:
-    guard, held, leave = Guard(), threading.Event(), threading.Event()
+    guard, held, leave = RWLock(), threading.Event(), threading.Event()
 
     def hold() -> None:
         with guard.write:
@@ -511,7 +511,7 @@ def test_signals_wait_and_a_second_one_only_does_not_where_work_may_not_end() ->
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_can_use_a_model_that_nobody_was_teaching() -> None:
     model = learned("perceptrons", 100)
-    with model.guard.read:
+    with model.lock.read:
         child = os.fork()
         if child == 0:
             model.decide_then_learn(X[:1], y[:1])

@@ -57,7 +57,7 @@ def test_merging_and_unlearning_are_refused_by_default() -> None:
 
 
 def test_river_and_its_wider_rows(tmp_path: Path) -> None:
-    adapters = pytest.importorskip("bayesvote.adapters.river")
+    adapters = pytest.importorskip("bayesvote.integrations.river")
     model = adapters.BayesianEnsembleClassifier("centroid", 5, weighter="follow_the_best", seed=0)
     X, y = rows()
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
@@ -78,7 +78,7 @@ def test_command_line(tmp_path: Path) -> None:
     program = """
         import sys
         sys.path.insert(0, sys.argv.pop(1))
-        from bayesvote.cli import main
+        from bayesvote.apps.cli import main
         from bayesvote.members import BANKS, Bank
         from bayesvote.weighting import WEIGHTERS
         from contracts.toy_bank import CentroidBank
@@ -106,7 +106,7 @@ def test_what_a_kind_must_fill_in_cannot_be_forgotten() -> None:
         pass
 
     make: Any = Nothing
-    with pytest.raises(TypeError, match=r"advance.*check_state.*fresh.*least_bytes.*n_members.*score"):
+    with pytest.raises(TypeError, match=r"advance.*init.*least_bytes.*n_members.*score.*validate"):
         make()
 
 

@@ -22,7 +22,7 @@ def imported(tree: ast.AST) -> Iterator[list[str]]:
 
 
 def intrusions(package: str, tree: ast.AST) -> list[str]:
-    """Private names of other packages; modules at the top, such as ``bayesvote._checks``, are shared."""
+    """Private names of other packages; modules at the top, such as ``bayesvote.core.checks``, are shared."""
     return [
         ".".join(parts)
         for parts in imported(tree)
@@ -42,13 +42,13 @@ def test_no_package_imports_the_private_names_of_another() -> None:
 
 def test_intrusions_are_seen() -> None:
     code = """
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.datasets import stream
-from bayesvote.datasets._readers import Chunk
-from bayesvote.datasets.streams import _guess
-from bayesvote.datasets import _libsvm_kernels
-import bayesvote.persistence._file
-from bayesvote._version import __version__
+from bayesvote.io.readers import Chunk
+from bayesvote.io.open_stream import _guess
+from bayesvote.io import _libsvm_kernels
+import bayesvote.io.model_file.file
+from bayesvote.core.version import __version__
 """
     assert intrusions("cli", ast.parse(code)) == [
         "datasets._readers.Chunk",

@@ -25,9 +25,9 @@ from bayesvote import (
     SeparableSGD,
     Voting,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import Stateful, Versioned
-from bayesvote._scales import no_scales
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.scales import no_scales
+from bayesvote.core.state import Stateful, Versioned
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.weighting import Weighter
 
@@ -82,13 +82,13 @@ MADE: dict[str, Callable[[], tuple[Versioned[Any], Any]]] = {
 @pytest.mark.parametrize("kind", MADE)
 def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) -> None:
     part, state = MADE[kind]()
-    part.check_state(state)
+    part.validate(state)
     for name, array in state._asdict().items():
         if array.dtype.kind == "f" and array.size:
             spoilt = array.copy()
             spoilt.reshape(-1)[0] = np.inf
             with pytest.raises(ValueError, match="weights must be 1" if kind == "voting" else f"{name} must be finite"):
-                part.check_state(state._replace(**{name: spoilt}))
+                part.validate(state._replace(**{name: spoilt}))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_what_no_stream_leads_to_is_refused(kind: str, name: str, at: Any, value
     spoilt = getattr(state, name).copy()
     spoilt[np.unravel_index(np.abs(spoilt).argmax(), spoilt.shape) if at == "largest" else at] = value
     with pytest.raises(ValueError, match=words):
-        part.check_state(state._replace(**{name: spoilt}))
+        part.validate(state._replace(**{name: spoilt}))
 
 
 def test_features_in_use_are_numbered_without_a_gap_and_among_the_columns() -> None:
@@ -220,12 +220,12 @@ def test_features_in_use_are_numbered_without_a_gap_and_among_the_columns() -> N
     last = state.slots.max()
     slots, slot_of = (np.where(array == last, last + 1, array) for array in (state.slots, state.slot_of))
     with pytest.raises(ValueError, match="slots must be numbered from 0"):
-        part.check_state(state._replace(slots=slots.astype(np.int32), slot_of=slot_of.astype(np.int32)))
+        part.validate(state._replace(slots=slots.astype(np.int32), slot_of=slot_of.astype(np.int32)))
     moved = state.slot_of.copy()
     moved[moved == last] = -1
     moved[np.setdiff1d(np.arange(D), state.columns)[0]] = last
     with pytest.raises(ValueError, match="slot_of must be of the columns"):
-        part.check_state(state._replace(slot_of=moved))
+        part.validate(state._replace(slot_of=moved))
 
 
 def test_a_posterior_at_rest_need_not_follow_from_the_sums_but_may_not_count() -> None:
@@ -236,7 +236,7 @@ def test_a_posterior_at_rest_need_not_follow_from_the_sums_but_may_not_count() -
     assert state.behind[0] == 0
     assert state.behind[1] > 0
     state.means[1] += 1e-5
-    weighter.check_state(state)
+    weighter.validate(state)
     for name, at, value, words in (
         ("means", (0, 1), 9.0, "means must follow from the sums"),
         ("means", (1, 1), 9.0, "means at rest must be within reach"),
@@ -247,11 +247,11 @@ def test_a_posterior_at_rest_need_not_follow_from_the_sums_but_may_not_count() -
         spoilt = getattr(state, name).copy()
         spoilt[at] = value
         with pytest.raises(ValueError, match=words):
-            weighter.check_state(state._replace(**{name: spoilt}))
+            weighter.validate(state._replace(**{name: spoilt}))
     fading: Any = JointGaussian(forgetting=0.995)
     faded = fading.update(fading.init(3), g[:1])
     with pytest.raises(ValueError, match="no posterior may be behind where samples fade"):
-        fading.check_state(faded._replace(behind=np.array([1, 0, 0, 0])))
+        fading.validate(faded._replace(behind=np.array([1, 0, 0, 0])))
 
 
 def test_scales_count_no_more_rows_than_a_float_can() -> None:

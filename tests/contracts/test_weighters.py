@@ -63,7 +63,7 @@ def learned(weighter: Weighter[Any]) -> Any:
 def test_states_come_back_whole(weighter: Weighter[Any]) -> None:
     state = learned(weighter)
     arrays = weighter.arrays(state)
-    again = weighter.restored(3, weighter.version, {name: array.copy() for name, array in arrays.items()}, room=10**9)
+    again = weighter.restore_state(3, weighter.version, {name: array.copy() for name, array in arrays.items()}, room=10**9)
     for a, b in zip(again, state, strict=True):
         np.testing.assert_array_equal(a, b)
     assert isinstance(weighter.loss_scale, LossScale)
@@ -82,11 +82,11 @@ def test_a_state_of_another_size_type_or_version_is_refused(weighter: Weighter[A
         {key: array for key, array in arrays.items() if key != name},
     ):
         with pytest.raises(ValueError, match=r"instead of|arrays"):
-            weighter.restored(3, weighter.version, wrong, room=10**9)
+            weighter.restore_state(3, weighter.version, wrong, room=10**9)
     with pytest.raises(ValueError, match="version 99"):
-        weighter.restored(3, 99, arrays, room=10**9)
+        weighter.restore_state(3, 99, arrays, room=10**9)
     with pytest.raises(ValueError, match="in a file of 7"):
-        weighter.restored(3, weighter.version, arrays, room=7)
+        weighter.restore_state(3, weighter.version, arrays, room=7)
 
 
 @every
@@ -98,14 +98,14 @@ def test_flipped_signs_and_numbers_that_are_none_are_refused(weighter: Weighter[
             continue
         for changed in (-array - 1, np.full_like(array, np.nan) if array.dtype.kind == "f" else array - 10**6):
             with pytest.raises(ValueError, match="must"):
-                weighter.restored(3, weighter.version, {**arrays, name: changed}, room=10**9)
+                weighter.restore_state(3, weighter.version, {**arrays, name: changed}, room=10**9)
 
 
 def test_a_state_that_was_forged_to_invert_decisions_is_refused() -> None:
     weighter = GammaRate()
     state = learned(weighter)
     with pytest.raises(ValueError, match="at least 0"):
-        weighter.check_state(state._replace(total=np.stack([state.total[0], -state.total[1]])))
+        weighter.validate(state._replace(total=np.stack([state.total[0], -state.total[1]])))
 
 
 @every

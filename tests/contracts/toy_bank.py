@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, started
-from bayesvote._parts import all_finite, padded, require, within
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import all_finite, padded, require, within
 from bayesvote.members import Bank
 
 
@@ -25,7 +25,7 @@ class CentroidBank(Bank[CentroidState]):
 
     n_members: int = 100
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> CentroidState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> CentroidState:
         features = rng.integers(n_features, size=self.n_members)
         return CentroidState(features, np.zeros(n_classes), np.zeros((n_classes, n_features)))
 
@@ -56,7 +56,7 @@ class CentroidBank(Bank[CentroidState]):
     def least_bytes(self, n_features: int, n_classes: int) -> int:
         return 8 * (self.n_members + n_features * n_classes)
 
-    def check_state(self, state: CentroidState) -> None:
+    def validate(self, state: CentroidState) -> None:
         all_finite(state)
         d = state.sums.shape[1]
         require(within(state.features, 0, d - 1), f"features must be from 0 to {d - 1}")

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesvote._checks import Array
-from bayesvote._parts import all_finite, require
+from bayesvote.core.checks import Array
+from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting import Weighter
 
@@ -42,6 +42,6 @@ class FollowTheBest(Weighter[BestState]):
             mistakes = mistakes + weight * row
         return BestState(mistakes)
 
-    def check_state(self, state: BestState) -> None:
+    def validate(self, state: BestState) -> None:
         all_finite(state)
         require(not np.any(state.mistakes < 0), "mistakes must be at least 0")

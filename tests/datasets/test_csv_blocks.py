@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesvote.datasets import _csv, stream
+from bayesvote.datasets import stream
+from bayesvote.io import csv as _csv
 
 PLAIN = st.sampled_from([b"1", b"2.5", b"-3e2", b" 4 ", b"", b"0"])
 ODD = st.sampled_from(

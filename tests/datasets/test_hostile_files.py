@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote._checks import InputError
+from bayesvote.core.checks import InputError
 from bayesvote.datasets import Stream, stream, stream_unlabelled, survey
-from bayesvote.datasets._sources import _Zstandard
+from bayesvote.io.sources import _Zstandard
 
 
 def save(folder: Path, name: str, content: bytes) -> Path:

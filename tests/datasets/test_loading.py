@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
 
-from bayesvote._checks import Array
-from bayesvote.datasets import DATASETS, _sources, load_dataset, loading, locate, scale
+from bayesvote.core.checks import Array
+from bayesvote.datasets import DATASETS, load_dataset, loading, locate, scale
+from bayesvote.io import sources as _sources
 
 FOLDER = os.environ.get("BAYESVOTE_DATA")
 EMBEDDED = sorted(path.name.removesuffix(".libsvm.xz") for path in loading._EMBEDDED.glob("*.xz"))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bayesvote._checks import InputError
+from bayesvote.core.checks import InputError
 from bayesvote.datasets import stream
-from bayesvote.datasets._sources import open_bytes
+from bayesvote.io.sources import open_bytes
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"bz2": bz2.compress, "xz": lzma.compress}
 

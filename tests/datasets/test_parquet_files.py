@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote._checks import InputError
+from bayesvote.core.checks import InputError
 from bayesvote.datasets import stream, stream_unlabelled, survey
 from bayesvote.tables import read_table
 

@@ -19,8 +19,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesvote._checks import Array, InputError
-from bayesvote.datasets import Chunk, Stream, _sources, stream, stream_unlabelled, streams, survey
+from bayesvote.core.checks import Array, InputError
+from bayesvote.datasets import Chunk, Stream, stream, stream_unlabelled, survey
+from bayesvote.io import open_stream as streams
+from bayesvote.io import sources as _sources
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

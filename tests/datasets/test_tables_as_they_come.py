@@ -11,7 +11,7 @@ import pytest
 
 from bayesvote import BayesianEnsembleClassifier, prequential
 from bayesvote.datasets import stream, stream_unlabelled, survey
-from bayesvote.datasets._lines import Lines
+from bayesvote.io.lines import Lines
 
 
 def save(folder: Path, text: str) -> Path:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bayesvote.distributed import Dask, Engine, Loop, fit
-from bayesvote.persistence import save
+from bayesvote.apps.distributed import Dask, Engine, Loop, fit
+from bayesvote.io.model_file import save
 from distributing.rows import classifier
 
 

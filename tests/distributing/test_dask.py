@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote.distributed import Dask, Failure, Job, fit, predict
-from bayesvote.distributed.dask import check_address
-from bayesvote.persistence import dumps
+from bayesvote.apps.distributed import Dask, Failure, Job, fit, predict
+from bayesvote.apps.distributed.dask import check_address
+from bayesvote.io.model_file import dumps
 from distributing.rows import classifier, shards, write_csv
 
 da: Any = import_module("dask.array")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bayesvote.distributed import fit
-from bayesvote.persistence import dumps
+from bayesvote.apps.distributed import fit
+from bayesvote.io.model_file import dumps
 from distributing import driver
 from distributing.rows import classifier, shards, write_csv
 

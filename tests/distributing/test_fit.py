@@ -7,18 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote import (
-    BayesianEnsembleClassifier,
-    EstimatorBank,
-    GammaRate,
-    JointGaussian,
-    TreeBank,
-    load,
-    losses,
-    save,
-)
-from bayesvote.distributed import Failure, Job, Loop, fit, shard_members, weigh
-from bayesvote.persistence import dumps
+from bayesvote import BayesianEnsembleClassifier, EstimatorBank, GammaRate, JointGaussian, TreeBank, load, losses, save
+from bayesvote.apps.distributed import Failure, Job, Loop, fit, shard_members, weigh
+from bayesvote.io.model_file import dumps
 from distributing.rows import classifier, shards
 
 linear: Any = import_module("sklearn.linear_model")

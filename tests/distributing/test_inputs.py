@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier
-from bayesvote.distributed import Job, fit, predict, predict_proba, weigh
-from bayesvote.persistence import dumps
+from bayesvote.apps.distributed import Job, fit, predict, predict_proba, weigh
+from bayesvote.io.model_file import dumps
 from distributing.rows import Shards, classifier, shards, write_csv
 
 pandas: Any = import_module("pandas")
@@ -164,7 +164,7 @@ def test_bad_shards_are_named_or_skipped_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_shard_that_fails_while_it_is_weighed_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bayesvote.distributed.stages import Weigh
+    from bayesvote.apps.distributed.stages import Weigh
 
     whole = Weigh.__call__
 

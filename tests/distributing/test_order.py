@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesvote.distributed.members import spread
-from bayesvote.distributed.order import InOrder
+from bayesvote.apps.distributed.members import spread
+from bayesvote.apps.distributed.order import InOrder
 
 
 @given(st.integers(1, 40), st.data())

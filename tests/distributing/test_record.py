@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote.distributed import Job, Loop, fit
-from bayesvote.persistence import dumps
+from bayesvote.apps.distributed import Job, Loop, fit
+from bayesvote.io.model_file import dumps
 from distributing.rows import classifier, shards, write_csv
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesvote import BayesianEnsembleClassifier, Frozen, PerceptronBank, load, save
-from bayesvote.distributed import fit, predict, weigh
-from bayesvote.persistence import dumps
+from bayesvote.apps.distributed import fit, predict, weigh
+from bayesvote.io.model_file import dumps
 from bayesvote.tables import Columns, merged
 from distributing.rows import classifier
 

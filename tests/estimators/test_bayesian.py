@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.estimators import BayesianEnsembleClassifier
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.members import Frozen, PerceptronBank, named, pretrain
-from bayesvote.persistence import dumps, loads
 from bayesvote.weighting import GammaRate, JointGaussian, NumericalPosterior, Voting
 
 linear: Any = import_module("sklearn.linear_model")

@@ -15,8 +15,8 @@ from bayesvote import (
     OzaBoostClassifier,
     PerceptronBank,
 )
-from bayesvote._checks import Array
-from bayesvote.persistence import dumps, loads
+from bayesvote.core.checks import Array
+from bayesvote.io.model_file import dumps, loads
 
 checks: Any = import_module("sklearn.utils.estimator_checks")
 CLASSIFIERS: list[Any] = [BayesianEnsembleClassifier, OzaBoostClassifier, OGBoostClassifier, OSBoostClassifier]
@@ -118,7 +118,7 @@ def test_unlearning_by_class_weights() -> None:
 
 def test_river_looks_up_its_own_labels() -> None:
     pytest.importorskip("river")
-    from bayesvote.adapters.river import BayesianEnsembleClassifier as OfRiver
+    from bayesvote.integrations.river import BayesianEnsembleClassifier as OfRiver
 
     X, y = stream(200)
     rows = [dict(zip("abcd", x, strict=True)) for x in X.tolist()]

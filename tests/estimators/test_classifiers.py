@@ -12,9 +12,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
-from bayesvote import persistence
-from bayesvote._checks import Array
 from bayesvote.boosting import OGBoost, OSBoost
+from bayesvote.core.checks import Array
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import (
     BayesianEnsembleClassifier,
@@ -23,6 +22,7 @@ from bayesvote.estimators import (
     OzaBoostClassifier,
 )
 from bayesvote.estimators.base import OnlineClassifier
+from bayesvote.io import model_file as persistence
 from bayesvote.members import EstimatorBank, NaiveBayesBank, PerceptronBank, Union
 from bayesvote.model import decided
 from bayesvote.weighting import GammaRate

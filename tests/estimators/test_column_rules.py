@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier
-from bayesvote.persistence import dumps, loads
+from bayesvote.io.model_file import dumps, loads
 
 pandas: Any = import_module("pandas")
 polars: Any = import_module("polars")

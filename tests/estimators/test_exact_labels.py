@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, prequential
-from bayesvote._checks import encoded, label_array
-from bayesvote.persistence import ModelFileError, dumps, loads
-from bayesvote.persistence._decode import decode
-from bayesvote.persistence._encode import encode
+from bayesvote.core.checks import encoded, label_array
+from bayesvote.io.model_file import ModelFileError, dumps, loads
+from bayesvote.io.model_file.decode import decode
+from bayesvote.io.model_file.encode import encode
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 CODES = (X[:, 0] > 0).astype(int)

@@ -71,7 +71,7 @@ def test_models_and_streams_name_the_place_as_well() -> None:
 
 def test_river_names_the_feature() -> None:
     pytest.importorskip("river", reason="river is not installed")
-    from bayesvote.adapters.river import BayesianEnsembleClassifier as Online
+    from bayesvote.integrations.river import BayesianEnsembleClassifier as Online
 
     model = Online(n_members=10)
     model.learn_one({"a": 1.0}, "x")

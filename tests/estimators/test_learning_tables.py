@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, Ensemble, tables
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.estimators._calibration import Calibration
-from bayesvote.persistence import dumps
+from bayesvote.io.model_file import dumps
 
 rng = np.random.default_rng(3)
 N = 2600

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from bayesvote import BayesianEnsembleClassifier, OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier
-from bayesvote.persistence import dumps
+from bayesvote.io.model_file import dumps
 
 pd: Any = import_module("pandas")
 pl: Any = import_module("polars")
@@ -84,7 +84,7 @@ def test_frozen_members_unlearn_no_rows() -> None:
 
 def test_river_takes_frames_without_rows() -> None:
     pytest.importorskip("river", reason="river is not installed")
-    from bayesvote.adapters.river import BayesianEnsembleClassifier as Online
+    from bayesvote.integrations.river import BayesianEnsembleClassifier as Online
 
     for name in ("pandas", "pandas with text"):
         frame, model = TABLES[name], Online(n_members=10, seed=0)

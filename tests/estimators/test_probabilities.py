@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import as_rows
 from bayesvote.datasets import load_dataset
 from bayesvote.datasets.loading import scale
 from bayesvote.ensemble import Ensemble

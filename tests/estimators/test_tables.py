@@ -18,9 +18,9 @@ from bayesvote import (
     PerceptronBank,
     prequential,
 )
-from bayesvote.persistence import ModelFileError, dumps, loads
+from bayesvote.io.model_file import ModelFileError, dumps, loads
 from bayesvote.tables import columns_of, read_table
-from persistence.samples import described
+from model_files.samples import described
 
 pandas: Any = import_module("pandas")
 polars: Any = import_module("polars")

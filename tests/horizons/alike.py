@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 
 def alike(n: int, seed: int = 0) -> tuple[Array, Labels]:

@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from bayesvote import JointLogistic
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from horizons.sites import Sites
 
 

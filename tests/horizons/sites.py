@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 
 AGES = (512, 64)  # rows after which a row is learned again
 

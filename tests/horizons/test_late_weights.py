@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesvote import JointLogistic
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.model import decided
 from bayesvote.weighting import drifting
 from bayesvote.weighting.threshold import Threshold
@@ -59,7 +59,7 @@ def test_late_labels_are_learned_as_by_the_reference(weighter: JointLogistic, de
     np.testing.assert_allclose(state.evidence, reference.evidence, rtol=1e-8)
     np.testing.assert_allclose(state.means, reference.means, rtol=1e-7, atol=1e-9)
     assert int(state.horizon[0]) == delay
-    weighter.check_state(state)
+    weighter.validate(state)
 
 
 def test_a_label_that_comes_at_once_is_learned_as_ever() -> None:
@@ -118,7 +118,7 @@ def test_posteriors_for_two_horizons() -> None:
     after = weighter.advance_late(state, G[50:], y[50:], np.ones(50), forecast, G[50:])[1]
     assert np.all(after.samples[4:6] == 50)
     assert np.all(after.samples[:2] == 100)
-    weighter.check_state(after)
+    weighter.validate(after)
 
 
 def check_threshold(losses: Array, y: Labels, w: Array) -> int:

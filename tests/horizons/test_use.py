@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, prequential
-from bayesvote._checks import Array, Labels
-from bayesvote._input import as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.horizon import AUTO, Period
+from bayesvote.core.rows import as_rows
 from bayesvote.estimators._calibration import Calibration, trust_in
-from bayesvote.horizon import AUTO, Period
+from bayesvote.io.model_file import ModelFileError, dumps, loads, pack, unpack
 from bayesvote.model import decided
-from bayesvote.persistence import ModelFileError, dumps, loads, pack, unpack
 from horizons.alike import alike
-from persistence.samples import places
+from model_files.samples import places
 
 
 def default(**options: Any) -> BayesianEnsembleClassifier:

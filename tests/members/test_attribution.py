@@ -17,8 +17,8 @@ from bayesvote import (
     TreeBank,
     Union,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._input import as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import as_rows
 from bayesvote.members import Bank
 from bayesvote.members.attribution import Attribution, Explanation
 

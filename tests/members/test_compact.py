@@ -21,10 +21,10 @@ from bayesvote import (
     TreeBank,
     Union,
 )
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.members import Bank
-from bayesvote.persistence import dumps, loads
 
 WIDE = 2**20
 NAMES = [
@@ -207,7 +207,7 @@ def test_columns_that_no_rows_lead_to_are_rejected(field: str, at: int, value: i
     seen = copy.deepcopy(one.state[0])
     getattr(seen, field)[at] = value
     with pytest.raises(ValueError, match=word):
-        one.check_state((seen, one.state[1]))
+        one.validate((seen, one.state[1]))
 
 
 @pytest.mark.parametrize("options", [{"first": 0}, {"first": 10, "max_features": 5}])

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesvote._checks import Array
-from bayesvote._parts import Shape
+from bayesvote.core.checks import Array
+from bayesvote.core.state import Shape
 from bayesvote.members.ferns import FernBank, FernState
 from oracles.ferns import Fern, run
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.ensemble import Ensemble
-from bayesvote.members.foreign import EstimatorBank
+from bayesvote.members.external import EstimatorBank
 from bayesvote.members.union import Union
 from bayesvote.weighting import GammaRate
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from bayesvote import LinearBank, PerceptronBank
-from bayesvote._checks import Array, Labels
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.threads import parallel_for
 from oracles.members import PassiveAggressive
 
 
@@ -104,11 +104,11 @@ def test_states_are_checked_and_parameters_too() -> None:
     assert bank.state is not None
     state = bank.state
     with pytest.raises(ValueError, match="weights must be 0 for features"):
-        bank.check_state(state._replace(weights=np.ones((4, 2))))
+        bank.validate(state._replace(weights=np.ones((4, 2))))
     with pytest.raises(ValueError, match="must agree"):
-        bank.check_state(state._replace(mask=1 - state.mask))
+        bank.validate(state._replace(mask=1 - state.mask))
     with pytest.raises(ValueError, match="finite"):
-        bank.check_state(state._replace(bias=state.bias + np.nan))
+        bank.validate(state._replace(bias=state.bias + np.nan))
     with pytest.raises(ValueError, match="LinearBank: aggressiveness must be a finite number above 0, got 0"):
         LinearBank(aggressiveness=(0.1, 0.0))
     with pytest.raises(ValueError, match="aggressiveness must hold at least one number"):

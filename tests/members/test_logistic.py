@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bayesvote import LogisticBank
-from bayesvote._checks import MOST_WEIGHT, Array, Labels
-from bayesvote._gaussian import symmetric
-from bayesvote._parts import MOST_ROWS
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
+from bayesvote.core.gaussian import symmetric
+from bayesvote.core.state import MOST_ROWS
 
 
 def laplace(X: Array, y: Labels, w: Array, precision: float) -> Array:
@@ -96,7 +96,7 @@ def test_features_of_very_different_sizes_leave_a_state_that_can_be_saved() -> N
         bank = LogisticBank(2, max_features=4).start(4)
         assert np.all(np.isfinite(bank.scores_then_learn(X, (X[:, 0] > 0).astype(np.intp))))
         assert bank.state is not None
-        bank.check_state(bank.state)
+        bank.validate(bank.state)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_rows_of_any_size_and_weight_leave_a_state_that_can_be_saved() -> None:
     for seed in (*range(60), 413, 1298, 1919, 2741, 5648):  # the last five were not definite by far
         bank, _ = wild(seed)
         assert bank.state is not None
-        bank.check_state(bank.state)
+        bank.validate(bank.state)
         for covariance, precision in zip(bank.state.covariances[:, 0], (0.03, 0.3), strict=True):
             assert np.abs(np.tril(covariance)).max() * precision < 1 + 1e-9
             assert np.diag(covariance).min() * precision > -1e-9
@@ -160,14 +160,14 @@ def test_covariances_that_are_not_definite_are_learned_from_and_explained() -> N
     assert state is not None
     state.covariances[0, 0] = np.full((4, 4), -0.9) + 1.8 * np.eye(4)  # eigenvalues from -1.8 to 1.8
     with pytest.raises(ValueError, match="wider than those of the prior"):
-        bank.check_state(state)
+        bank.validate(state)
     state.covariances[0, 0] = np.full((4, 4), 0.3) - 0.29 * np.eye(4)
     state.covariances[0, 0, 0, 0] = -0.1
     with pytest.raises(ValueError, match="variances must be at least 0"):
-        bank.check_state(state)
+        bank.validate(state)
     state.covariances[0, 0] = np.full((4, 4), 0.3) - 0.29 * np.eye(4)  # from -0.29 to 0.91
     state.means[:] = 1.0
-    bank.check_state(state)
+    bank.validate(state)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
     for size in (1.0, 10.0 ** rng.integers(-9, 99, size=(50, 3)), 1e3):
@@ -176,7 +176,7 @@ def test_covariances_that_are_not_definite_are_learned_from_and_explained() -> N
         if np.ndim(size) == 0:
             np.testing.assert_allclose(found.start + found.parts.sum(axis=1), bank.scores(X * size)[:, 0], rtol=1e-6)
         assert np.all(np.isfinite(bank.scores_then_learn(X * size, rng.integers(2, size=50), 1e9)))
-        bank.check_state(state)
+        bank.validate(state)
 
 
 def test_means_are_bounded_so_that_no_row_overflows() -> None:
@@ -186,8 +186,8 @@ def test_means_are_bounded_so_that_no_row_overflows() -> None:
     assert state is not None
     state.means[:] = 1e229
     with pytest.raises(ValueError, match="means must be within reach of the rows"):
-        bank.check_state(state)
+        bank.validate(state)
     state.means[:] = 4 * 1e100 * 2**20 * MOST_WEIGHT * MOST_ROWS / 1e-40
-    bank.check_state(state)
+    bank.validate(state)
     assert np.all(np.isfinite(bank.scores_then_learn(X * 1e99, y, 1e9)))
-    bank.check_state(state)  # further rows are lost in its rounding
+    bank.validate(state)  # further rows are lost in its rounding

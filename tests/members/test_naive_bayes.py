@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from bayesvote import _threads
-from bayesvote._checks import MOST_WEIGHT, Array, Labels
-from bayesvote._input import RowsLike
-from bayesvote._parts import MOST_ROWS
+from bayesvote.core import threads as _threads
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
+from bayesvote.core.rows import RowsLike
+from bayesvote.core.state import MOST_ROWS
 from bayesvote.members.frozen import Frozen
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from oracles.members import NaiveBayes
@@ -310,14 +310,14 @@ def test_a_value_that_was_never_seen_has_no_weight() -> None:
     bank.scores_then_learn(X, np.arange(20) % 2)
     state = bank.state
     assert state is not None
-    bank.check_state(state)
+    bank.validate(state)
     for change, word in (((3, 0, 0, 1.0), "second value"), ((2, 0, 1, 1e229), "of values")):
         statistics = state.statistics.copy()
         statistics[change[:3]] = change[3]
         with pytest.raises(ValueError, match=word):
-            bank.check_state(state._replace(statistics=statistics))
+            bank.validate(state._replace(statistics=statistics))
     with pytest.raises(ValueError, match="weight of rows"):
-        bank.check_state(state._replace(total=state.total + 1e100))
+        bank.validate(state._replace(total=state.total + 1e100))
 
 
 def test_no_weight_leaves_squares_below_zero() -> None:
@@ -327,11 +327,11 @@ def test_no_weight_leaves_squares_below_zero() -> None:
         bank = NaiveBayesBank(1, max_features=None, kinds="gaussian").start(1)
         bank.scores_then_learn(rng.normal(size=(2, 1)), [0, 1], rng.random(2))
         assert bank.state is not None
-        bank.check_state(bank.state)
+        bank.validate(bank.state)
     bank = NaiveBayesBank(1, max_features=None).start(1)
     bank.scores_then_learn([[0.6], [0.0], [-1.121122678939223]], [0, 1, 0], [1.2e-43, 1.0, 7.524987744205256e-13])
     assert bank.state is not None
-    bank.check_state(bank.state)
+    bank.validate(bank.state)
     assert np.all(bank.state.statistics[2] >= 0)
 
 
@@ -343,6 +343,6 @@ def test_what_a_file_brings_at_most_can_still_learn_and_be_saved() -> None:
     state = bank.state
     assert state is not None
     state.total[:] = 2**20 * MOST_WEIGHT * MOST_ROWS
-    bank.check_state(state)
+    bank.validate(state)
     bank.scores_then_learn(X, y, 1e9)
-    bank.check_state(state)
+    bank.validate(state)

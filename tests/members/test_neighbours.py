@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayesvote import NeighbourBank
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 
 def searched(X: Array, y: Labels, w: Array, window: int, neighbours: int, n_classes: int) -> Array:

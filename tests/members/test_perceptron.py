@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, csr_matrix
 
-from bayesvote import _threads
-from bayesvote._checks import Array, Labels
-from bayesvote._input import RowsLike
+from bayesvote.core import threads as _threads
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import RowsLike
 from bayesvote.members.frozen import Frozen, pretrain
 from bayesvote.members.perceptron import PerceptronBank
 from oracles.members import Perceptron

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from bayesvote import BayesianEnsembleClassifier, Frozen, NaiveBayesBank, PerceptronBank, Scaled, Union
-from bayesvote._checks import Array
-from bayesvote._input import Rows, as_rows
+from bayesvote.core.checks import Array
+from bayesvote.core.rows import Rows, as_rows
 from bayesvote.members import LinearBank, scaled
 from bayesvote.members.base import Bank
 
@@ -172,8 +172,8 @@ def test_scales_that_no_stream_leads_to_are_refused(name: str, value: float, wor
     bank = Scaled(PerceptronBank(2)).start(2, rng=0)
     bank.scores_then_learn([[1.0, 2.0], [2.0, 5.0], [0.0, 1.0]], [0, 1, 0])
     state: Any = bank.state
-    bank.check_state(state)
+    bank.validate(state)
     spoilt = getattr(state[0], name).copy()
     spoilt[0] = value
     with pytest.raises(ValueError, match=words):
-        bank.check_state((state[0]._replace(**{name: spoilt}), state[1]))
+        bank.validate((state[0]._replace(**{name: spoilt}), state[1]))

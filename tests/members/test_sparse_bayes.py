@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from bayesvote import NaiveBayesBank
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, as_rows
 from bayesvote.members import sparse_bayes
 from oracles.members import SparseNaiveBayes
 
@@ -51,7 +51,7 @@ def test_members_are_the_oracle(kinds: Any, n_classes: int, missing: float) -> N
     found = bank.scores_then_learn(X, y, w)
     assert np.isnan(found).any() == (missing > 0)
     np.testing.assert_allclose(found, np.array(expected).reshape(found.shape), rtol=1e-9, atol=1e-9)
-    bank.check_state(bank.state)
+    bank.validate(bank.state)
 
 
 @settings(max_examples=20, deadline=None)
@@ -125,7 +125,7 @@ def test_a_bank_that_becomes_wide_knows_the_zeros_of_features_that_began_with_on
     narrow.widen(D, rng=0)
     assert narrow.state is not None
     assert wide.state is not None
-    narrow.check_state(narrow.state)
+    narrow.validate(narrow.state)
     for name in wide.state._fields:
         np.testing.assert_allclose(
             getattr(narrow.state, name), getattr(wide.state, name), rtol=1e-9, atol=1e-12, err_msg=name
@@ -157,7 +157,7 @@ def test_states_of_version_2_are_converted(monkeypatch: pytest.MonkeyPatch) -> N
     blank, bank = taught(D, X[:0], y[:0], w[:0]).state, taught(D, X, y, w)
     assert blank is not None
     assert bank.state is not None
-    state = bank.refilled(blank, 2, arrays)
+    state = bank.load_state(blank, 2, arrays)
     np.testing.assert_allclose(state.statistics, bank.state.statistics, rtol=1e-9, atol=1e-12)
 
 
@@ -182,7 +182,7 @@ def test_states_that_no_rows_lead_to_are_rejected(field: str, at: Any, value: fl
     array = getattr(bank.state, field).copy()
     array[at] = value
     with pytest.raises(ValueError, match=word):
-        bank.check_state(bank.state._replace(**{field: array}))
+        bank.validate(bank.state._replace(**{field: array}))
 
 
 def test_wild_values_and_classes_that_were_never_seen_give_finite_scores() -> None:
@@ -195,4 +195,4 @@ def test_wild_values_and_classes_that_were_never_seen_give_finite_scores() -> No
         assert np.isfinite(bank.scores_then_learn(X, labels, w)).all()
         assert np.isfinite(bank.scores(-X)).all()
         assert bank.state is not None
-        bank.check_state(bank.state)
+        bank.validate(bank.state)

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesvote import Ensemble, JointGaussian, TreeBank
-from bayesvote._checks import Array
-from bayesvote._parts import Shape
+from bayesvote.core.checks import Array
+from bayesvote.core.state import Shape
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.members.trees.bank import _growths
 from bayesvote.members.trees.state import TreeState
-from bayesvote.persistence import dumps, loads
 from oracles.trees import Random, Tree, run
 
 Data = tuple[Array, Any, Array]
@@ -239,7 +239,7 @@ def test_extreme_values_and_weights_are_harmless(scale: float) -> None:
     bank = TreeBank(4, [(64, 2, 16)], rows_kept=128).start(5, rng=0)
     scores = bank.scores_then_learn(X * scale, y, w * min(scale, 1e8))
     assert np.isfinite(scores).all()
-    bank.check_state(state_of(bank))
+    bank.validate(state_of(bank))
 
 
 def test_constant_and_missing_columns_are_harmless() -> None:
@@ -326,7 +326,7 @@ def learned() -> tuple[TreeBank, TreeState]:
 
 def test_a_sound_state_is_taken() -> None:
     bank, state = learned()
-    bank.check_state(state)
+    bank.validate(state)
     assert len(state.slot_nodes) > 0
     again = TreeBank(4, [(64, 2, 16)], [1.0], rows_kept=300)
     again.install(state, Shape(5, 2))
@@ -377,7 +377,7 @@ def test_a_state_that_makes_no_sense_is_refused(name: str, at: Any, value: Any, 
     array = getattr(state, name).copy()
     array[at] = value
     with pytest.raises(ValueError, match=sentence):
-        bank.check_state(state._replace(**{name: array}))
+        bank.validate(state._replace(**{name: array}))
 
 
 def test_a_growth_that_would_be_complete_is_refused() -> None:
@@ -385,7 +385,7 @@ def test_a_growth_that_would_be_complete_is_refused() -> None:
     begun, seeds = state.growth_begun.copy(), state.growth_seeds.copy()
     begun[0], seeds[0] = int(state.seen[0]) - 100, 5
     state = state._replace(growth_begun=begun, growth_seeds=seeds)
-    bank.check_state(state)
+    bank.validate(state)
     with pytest.raises(ValueError, match="growths must be under way"):
         bank.install(state, Shape(5, 2))
 

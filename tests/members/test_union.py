@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
+from bayesvote.members.external import EstimatorBank
 from bayesvote.members.ferns import FernBank
-from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.mixtures import mixed
 from bayesvote.members.naive_bayes import NaiveBayesBank
 from bayesvote.members.perceptron import PerceptronBank
@@ -129,9 +129,9 @@ def test_banks_of_different_shapes_are_not_started_and_every_state_is_checked() 
     union = Union([PerceptronBank(3), NaiveBayesBank(3)]).start(6, rng=0)
     state = union.state
     assert state is not None
-    union.check_state(state)
+    union.validate(state)
     with pytest.raises(ValueError, match="total must be at least 0"):
-        union.check_state((state[0], state[1]._replace(total=np.array([0.0, -1.0]))))
+        union.validate((state[0], state[1]._replace(total=np.array([0.0, -1.0]))))
     union.banks[1].start(7, rng=0)
     assert union.shape is None
     assert union.state is None

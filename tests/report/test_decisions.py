@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, PerceptronBank, prequential
-from bayesvote.evaluate import Tally
-from bayesvote.evaluate.tally import Calibration
-from bayesvote.report import Charts, Report, Table, render, render_markdown, run_report
-from bayesvote.report._decisions import joined
-from bayesvote.report.run import importances_of
+from bayesvote.apps.report import Charts, Report, Table, render, render_markdown, run_report
+from bayesvote.apps.report._decisions import joined
+from bayesvote.apps.report.run import importances_of
+from bayesvote.evaluation import Tally
+from bayesvote.evaluation.tally import Calibration
 
 
 def section(report: Report, title: str) -> Any:

@@ -5,11 +5,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayesvote.experiments import read, reproduce
-from bayesvote.experiments.comparisons import comparisons, error_tables
-from bayesvote.report import Cell, Chart, Facts, Report, Section, Series, Table, Text, render, render_markdown, write
-from bayesvote.report.blocks import Charts
-from bayesvote.report.paper import paper_report
+from bayesvote.apps.report import (
+    Cell,
+    Chart,
+    Facts,
+    Report,
+    Section,
+    Series,
+    Table,
+    Text,
+    render,
+    render_markdown,
+    write,
+)
+from bayesvote.apps.report.blocks import Charts
+from bayesvote_paper.comparisons import comparisons, error_tables
+from bayesvote_paper.report import paper_report
+from bayesvote_paper.runner import read, reproduce
 
 SOME = ("table1", "table3", "table6", "figure1", "figure3", "figure4", "figure5", "settings")
 

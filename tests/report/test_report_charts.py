@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesvote.report._svg import draw, draw_key, summary, thinned, tick_labels, visible
-from bayesvote.report.blocks import Chart, Series
+from bayesvote.apps.report._svg import draw, draw_key, summary, thinned, tick_labels, visible
+from bayesvote.apps.report.blocks import Chart, Series
 
 
 def chart(*series: Series, log_x: bool = False, log_y: bool = False) -> Chart:

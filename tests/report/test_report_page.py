@@ -11,7 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesvote.report import Cell, Chart, Charts, Facts, Report, Section, Series, Table, Text, number, render, write
+from bayesvote.apps.report import (
+    Cell,
+    Chart,
+    Charts,
+    Facts,
+    Report,
+    Section,
+    Series,
+    Table,
+    Text,
+    number,
+    render,
+    write,
+)
 
 EVIL = "<script>alert('1')</script> & \"quotes\" </style>"
 VOID = {"meta", "br", "hr", "img", "link", "input", "col"}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, __version__, load_dataset
-from bayesvote._versions import versions
+from bayesvote.apps.report import Charts, Facts, Report, Table, render, run_report
+from bayesvote.core.version import versions
 from bayesvote.estimators import _explain
-from bayesvote.evaluate import Tally
-from bayesvote.report import Charts, Facts, Report, Table, render, run_report
+from bayesvote.evaluation import Tally
 
 
 def tally(error: float, n: int = 5000, *, squares: bool = True) -> Tally:
@@ -128,5 +128,5 @@ def test_versions() -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import bayesvote.report, sys; print({'matplotlib', 'jinja2', 'pandas', 'numba'} & sys.modules.keys())"
+    code = "import bayesvote.apps.report, sys; print({'matplotlib', 'jinja2', 'pandas', 'numba'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote.persistence import dumps
-from bayesvote.service.app import make_app
-from bayesvote.service.folder import Folder
-from bayesvote.service.learner import Learner, Policy
-from bayesvote.service.service import Service
-from bayesvote.service.types import Limits
+from bayesvote.apps.service.app import make_app
+from bayesvote.apps.service.folder import Folder
+from bayesvote.apps.service.learner import Learner, Policy
+from bayesvote.apps.service.service import Service
+from bayesvote.apps.service.types import Limits
+from bayesvote.core.checks import Array, Labels
+from bayesvote.io.model_file import dumps
 
 
 class Api:

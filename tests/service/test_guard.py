@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bayesvote import service
-from bayesvote.service.group import Teach
-from bayesvote.service.types import Refusal
+from bayesvote.apps import service
+from bayesvote.apps.service.group import Teach
+from bayesvote.apps.service.types import Refusal
 from service.helpers import Api, objects, rows_of
 from service_client import Forked, free_port
 

@@ -12,10 +12,10 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from bayesvote.service.app import make_app
-from bayesvote.service.guard import Guard
-from bayesvote.service.http import protocol
-from bayesvote.service.journal import Journal
+from bayesvote.apps.service.app import make_app
+from bayesvote.apps.service.guard import Guard
+from bayesvote.apps.service.http import protocol
+from bayesvote.apps.service.journal import Journal
 from service.conftest import wait_until
 from service.helpers import Api, objects, rows_of
 

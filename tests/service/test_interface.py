@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote.service import openapi
+from bayesvote.apps.service import openapi
 from service.helpers import Api
 from service_client import Forked, free_port, stream
 from service_schema import trial

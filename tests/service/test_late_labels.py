@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, service
-from bayesvote._checks import Array, Labels
-from bayesvote._input import as_rows
-from bayesvote._journal import Forecast
-from bayesvote.evaluate import prequential
-from bayesvote.persistence import dumps, save
-from bayesvote.service.forecasts import Forecasts, to_bytes
-from bayesvote.service.group import AnyJob, Reveal, Teach
+from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier
+from bayesvote.apps import service
+from bayesvote.apps.service.forecasts import Forecasts, to_bytes
+from bayesvote.apps.service.group import AnyJob, Reveal, Teach
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rollback import Forecast
+from bayesvote.core.rows import as_rows
+from bayesvote.evaluation import prequential
+from bayesvote.io.model_file import dumps, save
 from service.conftest import wait_until
 from service.helpers import Api, objects, output, rows_of, said
 from service.test_recovery import crashed

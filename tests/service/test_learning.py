@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, load
-from bayesvote._input import as_rows
-from bayesvote.persistence import dumps
-from bayesvote.service.group import AnyJob, Ask, Reveal, Teach
-from bayesvote.service.models import CHUNK, Figures
+from bayesvote.apps.service.group import AnyJob, Ask, Reveal, Teach
+from bayesvote.apps.service.models import CHUNK, Figures
+from bayesvote.core.rows import as_rows
+from bayesvote.io.model_file import dumps
 from service.conftest import wait_until
 from service.helpers import Api, objects, output, rows_of, said
 
@@ -190,7 +190,7 @@ def test_a_clock_that_is_set_back_and_then_right_drops_nothing(
 ) -> None:
     """A row that comes meanwhile is kept with the latest time so far, or it would look old afterwards."""
     clock = [1e9]
-    monkeypatch.setattr("bayesvote.service.learner.time.time", lambda: clock[0])
+    monkeypatch.setattr("bayesvote.apps.service.learner.time.time", lambda: clock[0])
     api = serve(pending_seconds=3600.0)
     api.put("m", columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron")
     X, y = rows_of(3)

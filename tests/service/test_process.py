@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bayesvote import service
-from bayesvote.cli import main
+from bayesvote.apps import service
+from bayesvote.apps.cli import main
 from service_client import PAPER, Server, stream, tensor
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bayesvote import service
-from bayesvote.persistence import dumps
-from bayesvote.service.folder import Folder
-from bayesvote.service.journal import Journal
+from bayesvote.apps import service
+from bayesvote.apps.service.folder import Folder
+from bayesvote.apps.service.journal import Journal
+from bayesvote.io.model_file import dumps
 from service.conftest import wait_until
 from service.helpers import Api, objects, rows_of, said
 from service_kills import trial

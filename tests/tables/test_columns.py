@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesvote import BayesianEnsembleClassifier
-from bayesvote._parts import Learned
+from bayesvote.core.state import Learned
 from bayesvote.datasets import stream
 from bayesvote.tables import Columns, columns_of, read_table
 from bayesvote.tables.kinds import Kind, Role

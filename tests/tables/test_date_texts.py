@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayesvote.persistence import dumps, loads
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.tables import Columns
 from bayesvote.tables.date_texts import Order, parse
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier
+from bayesvote.apps.distributed.inputs import ArrayShard
 from bayesvote.datasets import stream
-from bayesvote.distributed.inputs import ArrayShard
-from bayesvote.persistence import dumps, loads
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.tables import Columns, columns_of, merged, read_table
 
 Read = Callable[[list[int | None], Path], Any]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesvote import BayesianEnsembleClassifier
-from bayesvote._parts import Learned
-from bayesvote.persistence import dumps, loads
+from bayesvote.core.state import Learned
+from bayesvote.io.model_file import dumps, loads
 from bayesvote.tables import Columns, difference, merged, statistics
 
 TEXTS = st.one_of(st.none(), st.integers(0, 30).map(lambda k: f"t{k}"))

@@ -8,8 +8,8 @@ from scipy.special import betainc, ndtr
 from scipy.stats import multivariate_normal
 
 from bayesvote import BayesianEnsembleClassifier, GammaRate, JointGaussian, JointLogistic, losses
-from bayesvote._checks import Array, Labels
-from bayesvote._gaussian import symmetric
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.gaussian import symmetric
 from bayesvote.model import decided
 from bayesvote.weighting import Posterior
 from bayesvote.weighting.agreement import ByDraws

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.losses import of_labels, ramp
 from bayesvote.model import decided
 from bayesvote.weighting import (
@@ -210,7 +210,7 @@ def test_merging_stops_where_a_state_could_no_longer_be_saved(weighter: Any) -> 
     state = weighter.update(weighter.init(3), losses(np.random.default_rng(0), 40, 2, 3)[:, 0])
     refused = ""
     while not refused:
-        weighter.check_state(state)
+        weighter.validate(state)
         try:
             state = weighter.merge(state, state)
         except ValueError as error:

@@ -8,7 +8,7 @@ from scipy.special import ndtr, softmax
 from scipy.stats import multivariate_normal
 
 from bayesvote import Ensemble, NaiveBayesBank
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.weighting import JointGaussian, JointState
 
 PAIRS = ((5.0, 1.0), (80.0, 0.9), (20.0, 0.5))
@@ -150,7 +150,7 @@ def test_rounding_does_not_pile_up() -> None:
     g = np.repeat(g, 4, axis=1)
     added, filtered = JointGaussian((10.0, 1000.0)), JointGaussian((10.0, 1000.0), discount=0.99)
     one, other = added.update(added.init(12), g), filtered.update(filtered.init(12), g)
-    filtered.check_state(other)
+    filtered.validate(other)
     assert np.tril(other.covariances[0]) == pytest.approx(np.tril(one.covariances[0]), abs=1e-12)
     assert other.means[0] == pytest.approx(one.means[0], abs=1e-9)
 
@@ -184,7 +184,7 @@ def test_a_state_that_no_stream_leads_to_is_refused() -> None:
     weighter = drifting()
     g, w = stream(50, 5)
     state = weighter.update(weighter.init(5), g, w)
-    weighter.check_state(state)
+    weighter.validate(state)
     skewed = state.covariances.copy()
     skewed[0, 1, 2] += 1.0
     for wrong, message in (
@@ -194,7 +194,7 @@ def test_a_state_that_no_stream_leads_to_is_refused() -> None:
         (state._replace(evidence=state.evidence * 0 + 1), "at most 0"),
     ):
         with pytest.raises(ValueError, match=message):
-            weighter.check_state(wrong)
+            weighter.validate(wrong)
 
 
 def test_an_ensemble_that_drifts_does_not_count_its_rows() -> None:

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr, softmax
 from scipy.stats import multivariate_normal
 
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.weighting import JointGaussian, JointState
 from bayesvote.weighting.joint_gaussian import REFRESH
 
@@ -233,7 +233,7 @@ def test_great_weights_put_not_all_posteriors_to_rest(scale: float) -> None:
     for n in (5, 60, 700):
         g, w = stream(n, 8, seed=n), scale * rng.uniform(0.5, 1.0, n)
         state = weighter.update(weighter.init(8), g, w)
-        weighter.check_state(state)
+        weighter.validate(state)
         assert weighter.mean(state) == pytest.approx(direct(weighter, g, w), abs=1e-7)
 
 
@@ -260,7 +260,7 @@ def test_sums_are_completed_by_the_means_over_rows_that_are_known() -> None:
     gram, cross = 4000 * (known.T @ known) / (both.T @ both), 4000 * known.sum(axis=0) / both.sum(axis=0)
     expected = np.linalg.solve(gram + np.eye(3), cross + 1 / 3)
     np.testing.assert_allclose(weighter.mean(state), expected, rtol=1e-9)
-    weighter.check_state(state)
+    weighter.validate(state)
     assert weighter.effective_samples(state)[0] == pytest.approx(4000)
 
 
@@ -273,7 +273,7 @@ def test_sums_that_no_margins_have_are_completed_in_part() -> None:
     sums = weighter.summed(weighter.sums(3), g, np.ones(150))
     state = weighter.from_sums(weighter.completed(sums, heard))
     assert np.isfinite(weighter.mean(state)).all()
-    weighter.check_state(state)
+    weighter.validate(state)
     whole = np.array([[1.0, 1, 1], [1, 1, -1], [1, -1, 1]])
     assert np.linalg.eigvalsh(whole)[0] < 0  # what the products would have been
 
@@ -287,7 +287,7 @@ def test_the_heaviest_samples_leave_a_state_that_is_sound(precision: float, weig
     state = weighter.init(6)
     for rows in (g[:300], g[300:]):
         state = weighter.update(state, rows, weight)
-        weighter.check_state(state)
+        weighter.validate(state)
         assert np.all(np.isfinite(weighter.mean(state)))
 
 
@@ -304,11 +304,11 @@ def test_samples_that_would_drown_the_prior_are_refused(persistence: float) -> N
 def test_the_covariance_of_a_narrow_prior_must_follow_from_the_sums_by_its_own_size() -> None:
     weighter = JointGaussian((1.0, 1e8))
     state: Any = weighter.update(weighter.init(3), np.random.default_rng(0).random((20, 3)))
-    weighter.check_state(state)
+    weighter.validate(state)
     covariances = state.covariances.copy()
     covariances[1, 1, 1] += 1.5e-6
     with pytest.raises(ValueError, match="covariances must follow from the sums"):
-        weighter.check_state(state._replace(covariances=covariances))
+        weighter.validate(state._replace(covariances=covariances))
 
 
 def test_evidence_at_rest_may_be_as_far_off_as_rounding_makes_it() -> None:
@@ -320,7 +320,7 @@ def test_evidence_at_rest_may_be_as_far_off_as_rounding_makes_it() -> None:
             g[:, 2] = g[:, 1]
         weighter = JointGaussian((1e-3, 1.0, 1e8))
         state: Any = weighter.update(weighter.init(3), g, 1e9)
-        weighter.check_state(state)
+        weighter.validate(state)
         n_at_rest += int(state.behind[0] > 0)
     assert n_at_rest > 10
 

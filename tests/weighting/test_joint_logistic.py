@@ -7,7 +7,7 @@ from scipy.special import expit, log_softmax, logsumexp, softmax
 
 import posterior
 from bayesvote import BayesianEnsembleClassifier, Ensemble, NaiveBayesBank
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.weighting import JointLogistic, LaplacePosterior
 from horizons.sites import Sites
 
@@ -87,7 +87,7 @@ def test_it_is_the_filter_written_out(k: int, m: int) -> None:
     assert state.means == pytest.approx(np.array(means), rel=1e-7)
     assert np.tril(state.covariances) == pytest.approx(np.tril(covariances), rel=1e-7, abs=1e-10)
     assert state.evidence == pytest.approx(evidence, rel=1e-7)
-    weighter.check_state(state)
+    weighter.validate(state)
 
 
 def logistic_loss(weights: Array, g: Array) -> Array:
@@ -210,22 +210,22 @@ def test_a_surprise_does_not_throw_it() -> None:
     state = weighter.update(weighter.init(5), np.zeros((1000, 5)))
     assert weighter.losses(state, [[[0.0] * 5, [1.0] * 5]])[0, 0] < 0.01
     state = weighter.update(state, np.ones((10, 5)))
-    weighter.check_state(state)
+    weighter.validate(state)
     assert np.isfinite(weighter.losses(state, [[[0.0] * 5, [1.0] * 5]])).all()
 
 
 def test_a_state_that_no_stream_leads_to_is_refused() -> None:
     weighter = JointLogistic()
     state = weighter.update(weighter.init(3), rows(50, 2, 3)[0][:, 0])
-    weighter.check_state(state)
+    weighter.validate(state)
     with pytest.raises(ValueError, match="within reach"):
-        weighter.check_state(state._replace(means=state.means + 100))
+        weighter.validate(state._replace(means=state.means + 100))
     with pytest.raises(ValueError, match="wider"):
-        weighter.check_state(state._replace(covariances=1e6 * state.covariances))
+        weighter.validate(state._replace(covariances=1e6 * state.covariances))
     steep = state.kept.copy()
     steep[0, 3, 5] = 100.0
     with pytest.raises(ValueError, match="parabolas"):
-        weighter.check_state(state._replace(kept=steep))
+        weighter.validate(state._replace(kept=steep))
     with pytest.raises(ValueError, match="rows learned must be at most"):  # it could learn, but no longer be saved
         weighter.arrays(state._replace(rows=np.array([2**53 - 1])))
 

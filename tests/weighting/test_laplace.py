@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesvote import Ensemble, NaiveBayesBank
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.model import decided
 from bayesvote.weighting import JointGaussian, LaplacePosterior
 
@@ -147,6 +147,6 @@ def test_misuse_gets_the_error_sentence() -> None:
         fine.merge(fine.init(2), fine.init(2))
     state = fine.init(2)
     with pytest.raises(ValueError, match="mean must follow"):
-        fine.check_state(state._replace(shift=state.shift + 1))
+        fine.validate(state._replace(shift=state.shift + 1))
     with pytest.raises(ValueError, match="symmetric"):
-        fine.check_state(state._replace(precision=state.precision + np.triu(np.ones((2, 2)), 1)))
+        fine.validate(state._replace(precision=state.precision + np.triu(np.ones((2, 2)), 1)))

@@ -8,7 +8,7 @@ from scipy.special import digamma, gammaln, polygamma
 from scipy.stats import chi2
 
 from bayesvote import theory
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.weighting import SGD, GammaShapeRate, SeparableSGD
 
 

@@ -1,1 +1,1 @@
-"""The models as learners of other libraries: import the module of that name, ``river`` or ``capymoa``."""
+"""Former name of :mod:`bayesvote.integrations`."""

@@ -6,7 +6,7 @@ The last axis of all statistics runs over the members, so that the inner loops d
 from libc.math cimport exp, log, sqrt
 from libc.stdint cimport int64_t, uint64_t
 
-cdef extern from "_logs.h" nogil:
+cdef extern from "logs.h" nogil:
     void log_all(double *x, Py_ssize_t n)
 
 cdef extern from *:

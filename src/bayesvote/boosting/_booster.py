@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer, one_of
-from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import MOST_ROWS, Arrays, all_finite, looking, padded, renamed, require, within
-from bayesvote._scales import NO_WEIGHTS
-from bayesvote._threads import in_background, n_threads
 from bayesvote.boosting._state import GROUP, OZA, SMOOTH, BoosterState, Rule
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels, integer, one_of
+from bayesvote.core.rows import LARGEST, Rows, started
+from bayesvote.core.scales import NO_WEIGHTS
+from bayesvote.core.state import MOST_ROWS, Arrays, all_finite, padded, read_locked, renamed, require, within
+from bayesvote.core.threads import in_background, n_threads
 from bayesvote.model import Model
 
 _MOST = LARGEST * (1 + 1e-9)  # a mean of values
@@ -67,7 +67,7 @@ class Booster(Model[BoosterState]):
         """How many members vote."""
         return self.n_members
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> BoosterState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> BoosterState:
         """Draw the Perceptrons' first weights; one two-class booster, or one for each of more classes."""
         one_of(self.who, "member", self.member, ("naive_bayes", "perceptron"))
         integer(self.who, "n_members", self.n_members)
@@ -132,7 +132,7 @@ class Booster(Model[BoosterState]):
             order=np.concatenate([old.order, np.tile(np.arange(d, n_features), (b, 1))], axis=1),
         )
 
-    @looking
+    @read_locked
     def about(self) -> dict[str, Any]:
         """Members, and the rows learned."""
         rows = None if self.state is None else int(self.state.clock[0, 1])
@@ -156,7 +156,7 @@ class Booster(Model[BoosterState]):
         """The rows on the clock."""
         return int(state.clock[:, 1].max())
 
-    def check_state(self, state: BoosterState) -> None:
+    def validate(self, state: BoosterState) -> None:
         """Refuse what the kernels would take for an index, and sums beyond the reach of the rows."""
         all_finite(state, but=("pair",))
         if self._scales:

@@ -1,6 +1,6 @@
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
 from bayesvote.boosting._state import BoosterState, Rule
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
 
 def run(
     rule: Rule, state: BoosterState, rows: Rows, label: Labels, weight: Array, carry: Array, votes: Array

@@ -5,8 +5,8 @@ from libc.math cimport INFINITY, exp, floor, log, sqrt
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memset
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, own_longs, own_words, room
-from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, own_doubles, own_longs, own_words, room
+from bayesvote.core.rows cimport RowView, columns_of, view_rows
 from bayesvote.boosting._bayes_kernels cimport (
     BayesWork,
     State,
@@ -22,7 +22,7 @@ from bayesvote.boosting._bayes_kernels cimport (
 )
 from bayesvote.boosting._poisson_kernels cimport draw_poisson
 
-cdef extern from "_rows.h" nogil:
+cdef extern from "rows.h" nogil:
     void product(
         const double *values,
         const int32_t *columns,

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
-from bayesvote._scales import Scales
+from bayesvote.core.checks import Array
+from bayesvote.core.scales import Scales
 
 
 class BoosterState(NamedTuple):

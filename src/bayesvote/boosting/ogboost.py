@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesvote._checks import Array, integer
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._state import GRADIENT, Rule
+from bayesvote.core.checks import Array, integer
 from bayesvote.losses import LossScale
 
 

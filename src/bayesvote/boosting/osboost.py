@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesvote._checks import Array, one_of, positive
-from bayesvote._parts import require
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._state import SMOOTH, SMOOTH_CONVEX, SMOOTH_EXPERT, BoosterState, Rule
+from bayesvote.core.checks import Array, one_of, positive
+from bayesvote.core.state import require
 from bayesvote.losses import LossScale
 
 _VARIANTS = {"uniform": SMOOTH, "expert": SMOOTH_EXPERT, "convex": SMOOTH_CONVEX}
@@ -52,9 +52,9 @@ class OSBoost(Booster):
     gamma: float = 0.1
     variant: str = "uniform"
 
-    def check_state(self, state: BoosterState) -> None:
+    def validate(self, state: BoosterState) -> None:
         """Refuse weights outside the simplex, too."""
-        super().check_state(state)
+        super().validate(state)
         if self.variant == "convex":
             require(bool(np.all(np.abs(state.record.sum(axis=2) - 1) < 1e-6)), "record must sum to 1")
 

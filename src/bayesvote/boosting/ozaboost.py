@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesvote._checks import Array
 from bayesvote.boosting._booster import Booster
 from bayesvote.boosting._state import OZA, BoosterState, Rule
+from bayesvote.core.checks import Array
 from bayesvote.losses import LossScale
 
 

@@ -1,9 +1,9 @@
 """The paper's data sets, and streams of the user's own data."""
 
-from bayesvote.datasets._readers import Chunk
 from bayesvote.datasets.loading import Dataset, load_dataset, locate, scale
 from bayesvote.datasets.registry import DATASETS
-from bayesvote.datasets.streams import Stream, Survey, stream, stream_unlabelled, survey
+from bayesvote.io.open_stream import Stream, Survey, stream, stream_unlabelled, survey
+from bayesvote.io.readers import Chunk
 
 __all__ = [
     "DATASETS",

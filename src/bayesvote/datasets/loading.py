@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, InputError, one_of
+from bayesvote.core.checks import Array, InputError, one_of
 from bayesvote.datasets.registry import DATASETS, SITE, Facts
-from bayesvote.datasets.streams import open_bytes, require_extra, stream
+from bayesvote.io.open_stream import open_bytes, require_extra, stream
 from bayesvote.tables import is_table, read_table
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesvote._input import as_rows
+from bayesvote.core.rows import as_rows
 from bayesvote.tables import as_numbers, has_text, holds_text, ignore, is_table, matched, read_table, usual_names
 
 

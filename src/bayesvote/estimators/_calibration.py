@@ -5,8 +5,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import MOST_WEIGHT, Array, Labels
-from bayesvote._parts import MOST_ROWS, all_finite, require
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
+from bayesvote.core.state import MOST_ROWS, all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.model import decided, shares
 

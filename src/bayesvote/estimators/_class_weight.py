@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import MOST_WEIGHT, Array, InputError, InputTypeError, Labels, overflows
+from bayesvote.core.checks import MOST_WEIGHT, Array, InputError, InputTypeError, Labels, overflows
 
 BALANCED = "balanced"
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
 from bayesvote.ensemble import Ensemble
 from bayesvote.members.attribution import Explanation
 from bayesvote.tables import Sort, Table

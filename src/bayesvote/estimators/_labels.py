@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesvote._warn import warn
+from bayesvote.core.warn import warn
 
 
 def one_column(y: Any) -> Any:

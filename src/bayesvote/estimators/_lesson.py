@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._guard import Uninterrupted
-from bayesvote._input import Rows
-from bayesvote._journal import Chunk, Forecast, tell
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.lock import Uninterrupted
+from bayesvote.core.rollback import Chunk, Forecast, note_progress
+from bayesvote.core.rows import Rows
 from bayesvote.estimators._calibration import Calibration, trust_in
 from bayesvote.estimators._class_weight import weighted
 from bayesvote.tables import Known, Table
@@ -81,12 +81,12 @@ class Lesson:
         before = self._model.progress()
         try:
             for first in range(0, table.n, _AT_ONCE):
-                with self._model.guard.write, Uninterrupted():
+                with self._model.lock.write, Uninterrupted():
                     if not np.array_equal(kinds, columns.kinds):
                         table, kinds = columns.checked(table), columns.kinds
                     found += self._learn_part(table.part(first, min(first + _AT_ONCE, table.n)), first)
         except BaseException as error:
-            tell(error, self._shell.who, self._model.progress().since(before), table.n)
+            note_progress(error, self._shell.who, self._model.progress().since(before), table.n)
             raise
         return np.concatenate(found)
 

@@ -3,7 +3,7 @@
 cimport numpy as cnp
 from libc.math cimport INFINITY, exp
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, own_doubles, room
 
 cnp.import_array()
 

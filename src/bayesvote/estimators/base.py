@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state, column_or_1d, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels, fraction
-from bayesvote._input import Rows, as_rows, is_sparse, plain, within_float64
-from bayesvote._journal import Forecast, Progress, tell, telling
-from bayesvote._parts import MOST_TOTAL, Learned, Part, looking, within
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels, fraction
+from bayesvote.core.rollback import Forecast, Progress, note_progress, reports_progress
+from bayesvote.core.rows import Rows, as_rows, is_sparse, plain, within_float64
+from bayesvote.core.state import MOST_TOTAL, Learned, Part, read_locked, within
 from bayesvote.estimators import _class_weight
 from bayesvote.estimators._by_name import by_name, with_names
 from bayesvote.estimators._calibration import Calibration, trust_in
@@ -75,7 +75,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """How the calibration fades."""
         return 1.0
 
-    @telling
+    @reports_progress
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then learn a batch of rows in one pass.
 
@@ -108,7 +108,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         self._learn_as(new, rows, codes, w, 0 if self.shuffle else new.horizon_)
         return self
 
-    @telling
+    @reports_progress
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -126,7 +126,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         self._continue("partial_fit", X, y, classes, sample_weight, at_horizon=True)
         return self
 
-    @telling
+    @reports_progress
     def predict_proba_then_learn(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Array:
@@ -156,7 +156,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (n, K) of the labels, in the order of ``classes_``; the largest is that of ``predict``."""
         now = self._fitted()
-        with now.undisturbed():  # model and calibration must be of the same moment
+        with now.read_lock():  # model and calibration must be of the same moment
             return now.probabilities(now._losses(X))
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -174,12 +174,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """How far its model has come in learning."""
         return self.model_.progress() if hasattr(self, "model_") else Progress.of(None)
 
-    def undisturbed(self) -> AbstractContextManager[Any]:
-        """Hold off learning: the model's guard is that of the calibration, too."""
-        return self.model_.guard.read if hasattr(self, "model_") else nullcontext()
+    def read_lock(self) -> AbstractContextManager[Any]:
+        """Return the read lock of the model, which also protects the calibration."""
+        return self.model_.lock.read if hasattr(self, "model_") else nullcontext()
 
     def __getstate__(self) -> dict[str, Any]:
-        with self.undisturbed():
+        with self.read_lock():
             state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
             # Perhaps these are learning again by the time that they are pickled.
             return state | {name: deepcopy(state[name]) for name in _LEARNING if name in state}
@@ -235,7 +235,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             self.columns_ = Columns(self.columns).start(rows)
             self.feature_names_in_ = np.array(self.columns_.names, dtype=object)
 
-    @telling
+    @reports_progress
     def advance(
         self, rows: Rows | Table, codes: Labels, w: Array, forecast: Forecast | None = None, horizon: int = 0
     ) -> tuple[Array, Array | None]:
@@ -250,7 +250,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """Return what the answers to checked rows are made of, for ``advance``, and their losses (n, K)."""
         if isinstance(rows, Rows):
             return self.model_.forecast(rows)
-        with self.undisturbed():  # model and columns must be of the same moment
+        with self.read_lock():  # model and columns must be of the same moment
             parts = [self.model_.forecast(part) for part in self.columns_.encoded(rows)]
         forecasts, losses = zip(*parts, strict=True)
         return Forecast(*map(np.concatenate, zip(*forecasts, strict=True))), np.concatenate(losses)
@@ -268,7 +268,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         given = self.get_params(deep=False)
         return {name: None if isinstance(value, drawing) else value for name, value in given.items()}
 
-    @looking
+    @read_locked
     def learned(self) -> Learned | None:
         """The model, the calibration, and the classes and features they are about."""
         if not hasattr(self, "model_"):
@@ -326,7 +326,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """Rows that the fitted model takes."""
         X = self._by_name(X)
         if self._is_table(X, reset=False):
-            with self.undisturbed():
+            with self.read_lock():
                 return self.columns_.encode(X, strict=True)
         return self._validated(X, reset=False)[0]
 
@@ -335,7 +335,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         if not self._is_table(X, reset=False):
             return self.model_.losses(self._rows(X))
         table = read_table(self.who, X)
-        with self.undisturbed():  # model and columns must be of the same moment
+        with self.read_lock():  # model and columns must be of the same moment
             encoded = self.columns_.encoded(self.columns_.checked(table, strict=True))
             return np.concatenate([self.model_.losses(rows) for rows in encoded])
 
@@ -443,7 +443,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
                 "X",
                 "must hold numbers only for members that are frozen, which cannot learn how to read other columns",
                 f"a table with {other}",
-                "Let members learn such tables, or train them on shards by bayesvote.distributed.fit.",
+                "Let members learn such tables, or train them on shards by bayesvote.apps.distributed.fit.",
             )
 
     @property
@@ -458,7 +458,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         try:
             found = new.advance(rows, codes, w, horizon=horizon)
         except BaseException as error:
-            tell(error, self.who, 0, rows.n)
+            note_progress(error, self.who, 0, rows.n)
             raise
         self.__dict__ = new.__dict__
         return found
@@ -541,7 +541,7 @@ def _nothing_learned(n_classes: int) -> tuple[Calibration, Array]:
     return Calibration.start(), np.zeros(n_classes)
 
 
-_LEARNING = ("model_", "calibration_", "class_counts_", "columns_")  # in place, guarded by the model's guard
+_LEARNING = ("model_", "calibration_", "class_counts_", "columns_")  # changed in place, under the model's write lock
 # What a fitted classifier has besides its parameters, its model and its calibration.
 _FITTED = ("classes_", "n_features_in_", "feature_names_in_")
 # ``as_rows`` looks for infinity; once is enough.

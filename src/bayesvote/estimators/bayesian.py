@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayesvote import _checks, members, weighting
-from bayesvote._checks import Array
-from bayesvote._input import Rows
-from bayesvote._named import make
-from bayesvote._parts import MOST_ROWS, looking
+from bayesvote import members, weighting
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
+from bayesvote.core.horizon import AUTO
+from bayesvote.core.names import make
+from bayesvote.core.rows import Rows
+from bayesvote.core.state import MOST_ROWS, read_locked
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators._calibration import trust_in
 from bayesvote.estimators._class_weight import BALANCED, weighted
@@ -30,7 +32,6 @@ from bayesvote.estimators._explain import (
     ranked,
 )
 from bayesvote.estimators.base import OnlineClassifier
-from bayesvote.horizon import AUTO
 from bayesvote.losses import Loss
 from bayesvote.members import Bank, EstimatorBank, Frozen, Union
 from bayesvote.members.sparse_bayes import is_wide
@@ -165,7 +166,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         if not 0 <= abstain_below <= 1:
             raise ValueError(f"{self.who}.predict: abstain_below must be a probability or None, got {abstain_below!r}.")
         now = self._fitted()
-        with now.undisturbed():
+        with now.read_lock():
             rows = now._rows(X)
             labels, certain = now.classes_[decided(now.model_.losses(rows))], now.model_.certainty(rows)
         return np.ma.MaskedArray(labels, mask=certain < abstain_below)
@@ -177,13 +178,13 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         weights are known well enough, not whether the label is right: that is ``predict_proba``.
         """
         now = self._fitted()
-        with now.undisturbed():
+        with now.read_lock():
             return now.model_.certainty(now._rows(X), size)
 
     def contributions(self, X: Any) -> Array:
         """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains."""
         now = self._fitted()
-        with now.undisturbed():
+        with now.read_lock():
             return now.model_.contributions(now._rows(X))
 
     def explain(self, X: Any, top: int | None = None) -> Any:
@@ -225,7 +226,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         if top is not None:
             _checks.integer(f"{self.who}.explain", "top", top)
         now = self._fitted()
-        with now.undisturbed():
+        with now.read_lock():
             return now._explain(X, top)
 
     def _explain(self, X: Any, top: int | None) -> Any:
@@ -259,7 +260,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             Each ``column`` and its ``importance``, the largest first.
         """
         now = self._fitted()
-        with now.undisturbed():
+        with now.read_lock():
             columns = now._columns()
             rows = now._kept() if X is None else now._rows(X)
             if X is not None and not rows.n:
@@ -276,7 +277,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         ferns the first. Where no member keeps rows there is no such attribute; ``importances`` takes rows.
         """
         now = self._fitted()
-        with now.undisturbed():
+        with now.read_lock():
             return importances(now.model_, now._kept(), now._columns())
 
     def _kept(self) -> Rows:
@@ -305,7 +306,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return given_values(self.columns_.checked(self._by_name(X)).part(first, first + n), self.columns_.names)
 
     @property
-    @looking
+    @read_locked
     def weights_(self) -> Any:
         """The members' weights: a DataFrame with a row per member, or a structured array if pandas is not installed.
 
@@ -330,7 +331,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return as_table(columns, "member")
 
     @property
-    @looking
+    @read_locked
     def effective_samples_(self) -> Array:
         """How many rows the posterior of every member rests on: the sum of their weights, faded by forgetting."""
         check_is_fitted(self)
@@ -339,7 +340,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return self.model_.weighter.effective_samples(self.model_.state)
 
     @property
-    @looking
+    @read_locked
     def drift_(self) -> float:
         """How far weights that drift are believed now, from 0 to 1; see docs/drift.md."""
         check_is_fitted(self)
@@ -363,9 +364,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             if mine is not None and theirs is not None and not np.array_equal(mine, theirs):
                 raise ValueError(f"{self.who}.merge: both must have the same {name}, got {mine} and {theirs}.")
         self._check_columns(other)
-        with other.undisturbed():
+        with other.read_lock():
             calibration, counts = deepcopy((other.calibration_, other.class_counts_))
-        with self.model_.guard.write:
+        with self.model_.lock.write:
             self.model_.merge(other.model_)
             merged = self.calibration_.merged(calibration, trust_in(self.model_.loss_scale))
             for own, new in zip(self.calibration_, merged, strict=True):
@@ -379,9 +380,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         if hasattr(self, "columns_") != hasattr(other, "columns_"):
             raise _checks.InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
         if hasattr(self, "columns_"):
-            with other.undisturbed():
+            with other.read_lock():
                 theirs = deepcopy(other.columns_)
-            with self.undisturbed():
+            with self.read_lock():
                 wrong = difference(self.columns_, theirs)
             if wrong is not None:
                 raise _checks.InputError(who, wrong.subject, wrong.must, wrong.got, "Merge copies of one model.")

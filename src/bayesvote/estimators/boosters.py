@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import NDArray
 
-from bayesvote._named import initializer, keyword_only
 from bayesvote.boosting import Booster, OGBoost, OSBoost, OzaBoost
+from bayesvote.core.names import initializer, keyword_only
 from bayesvote.estimators.base import OnlineClassifier
 
 _LEADING = ("member", "n_members")  # may be positional

@@ -8,8 +8,8 @@ from typing import Any
 from bayesvote.members.base import Bank
 from bayesvote.members.committees import Committees
 from bayesvote.members.compact import Compact
+from bayesvote.members.external import EstimatorBank
 from bayesvote.members.ferns import FernBank
-from bayesvote.members.foreign import EstimatorBank
 from bayesvote.members.frozen import Frozen, pretrain
 from bayesvote.members.linear import LinearBank
 from bayesvote.members.logistic import LogisticBank

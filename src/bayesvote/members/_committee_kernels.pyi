@@ -1,3 +1,3 @@
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 def mean_scores(scores: Array, ends: Labels, out: Array) -> None: ...

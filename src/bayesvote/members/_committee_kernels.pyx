@@ -4,7 +4,7 @@ cimport numpy as cnp
 from libc.math cimport exp, fabs, log
 from libc.string cimport memcpy
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, own_doubles, room
 
 cnp.import_array()
 

@@ -6,8 +6,8 @@ cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport qsort
 
-from bayesvote._arrays cimport contiguous, dim, doubles, own_doubles, own_ints, own_longs
-from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote.core.arrays cimport contiguous, dim, doubles, own_doubles, own_ints, own_longs
+from bayesvote.core.rows cimport RowView, columns_of, view_rows
 
 cnp.import_array()
 

@@ -7,10 +7,10 @@ from libc.math cimport INFINITY, NAN, log
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from bayesvote._arrays cimport contiguous, dim, doubles, ints, labels, own_doubles, own_ints, own_labels, own_longs, room
-from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote.core.arrays cimport contiguous, dim, doubles, ints, labels, own_doubles, own_ints, own_labels, own_longs, room
+from bayesvote.core.rows cimport RowView, columns_of, view_rows
 
-cdef extern from "_logs.h" nogil:
+cdef extern from "logs.h" nogil:
     void half_log_ratios(double *above, const double *below, Py_ssize_t n)
 
 cnp.import_array()

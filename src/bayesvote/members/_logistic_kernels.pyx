@@ -4,11 +4,11 @@ cimport numpy as cnp
 from libc.math cimport copysign, exp, fabs, log1p, sqrt
 from libc.stdint cimport uint32_t
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, places, room
-from bayesvote._input cimport RowView, gather, view_rows
-from bayesvote._logistic cimport PI_EIGHTH, settled, sigmoid
+from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, own_doubles, places, room
+from bayesvote.core.rows cimport RowView, gather, view_rows
+from bayesvote.core.logistic cimport PI_EIGHTH, settled, sigmoid
 
-cdef extern from "_triangle.h" nogil:
+cdef extern from "triangle.h" nogil:
     void subtract_and_multiply(double *A, Py_ssize_t m, const double *u, const double *x, double *out)
     void only_multiply(double *A, Py_ssize_t m, const double *x, double *out)
     void only_subtract(double *A, Py_ssize_t m, const double *u)

@@ -1,4 +1,4 @@
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.members.naive_bayes import NaiveBayesState
 
 def weigh(

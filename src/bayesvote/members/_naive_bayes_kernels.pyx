@@ -9,13 +9,13 @@ from libc.math cimport fabs, log
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from bayesvote._arrays cimport aligned, contiguous, dim, doubles, labels, own_doubles, places, room, zeros
+from bayesvote.core.arrays cimport aligned, contiguous, dim, doubles, labels, own_doubles, places, room, zeros
 from bayesvote.members._perceptron_kernels cimport transpose
 
-cdef extern from "_logs.h" nogil:
+cdef extern from "logs.h" nogil:
     void log_all(double *x, Py_ssize_t n)
 
-cdef extern from "_rows.h" nogil:
+cdef extern from "rows.h" nogil:
     enum:
         BLOCK
     void sum_block(const int32_t *columns, Py_ssize_t n, const double *X, const double *start, double *out)

@@ -5,8 +5,8 @@ from libc.math cimport log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
-from bayesvote._arrays cimport dim, doubles, floats, labels, longs, own_doubles, own_floats, own_longs, places, room
-from bayesvote._input cimport RowView, gather, view_rows
+from bayesvote.core.arrays cimport dim, doubles, floats, labels, longs, own_doubles, own_floats, own_longs, places, room
+from bayesvote.core.rows cimport RowView, gather, view_rows
 
 cnp.import_array()
 

@@ -8,7 +8,7 @@ cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from bayesvote._arrays cimport (
+from bayesvote.core.arrays cimport (
     aligned,
     contiguous,
     dim,
@@ -22,9 +22,9 @@ from bayesvote._arrays cimport (
     room,
     zeros,
 )
-from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote.core.rows cimport RowView, columns_of, view_rows
 
-cdef extern from "_rows.h" nogil:
+cdef extern from "rows.h" nogil:
     enum:
         _BLOCK "BLOCK"
     void product(

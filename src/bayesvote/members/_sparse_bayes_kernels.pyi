@@ -1,5 +1,5 @@
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
 from bayesvote.members.naive_bayes import NaiveBayesState
 
 def start(state: NaiveBayesState, rows: float, out: Array) -> None: ...

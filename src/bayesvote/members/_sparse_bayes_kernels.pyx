@@ -9,11 +9,11 @@ from libc.math cimport fabs, log
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy
 
-from bayesvote._arrays cimport aligned, contiguous, dim, doubles, labels, own_doubles, room
-from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote.core.arrays cimport aligned, contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote.core.rows cimport RowView, columns_of, view_rows
 from bayesvote.members._perceptron_kernels cimport abstain
 
-cdef extern from "_logs.h" nogil:
+cdef extern from "logs.h" nogil:
     void log_all(double *x, Py_ssize_t n)
 
 cnp.import_array()

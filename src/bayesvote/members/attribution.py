@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
 
 _ROUNDING = 1e-6  # of the sizes of all parts; trees keep values in single precision
 _TINY = 1e-150  # scores below take no side: a quotient by them could overflow

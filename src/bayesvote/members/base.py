@@ -7,11 +7,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote._checks import Array, Labels
-from bayesvote._guard import Guard
-from bayesvote._input import Rows, RowsLike, check_width, started
-from bayesvote._journal import Chunk, telling
-from bayesvote._parts import S, Stateful
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.lock import RWLock
+from bayesvote.core.rollback import Chunk, reports_progress
+from bayesvote.core.rows import Rows, RowsLike, check_width, started
+from bayesvote.core.state import S, Stateful
 from bayesvote.members.attribution import Attribution, nothing
 
 
@@ -62,9 +62,9 @@ class Bank(Stateful[S]):
         return ()
 
     @property
-    def foreign(self) -> bool:
+    def runs_user_code(self) -> bool:
         """Whether code of others is run, which may never end; by default the parts are asked."""
-        return any(part.foreign for part in self.parts)
+        return any(part.runs_user_code for part in self.parts)
 
     def frozen_state(self) -> S:
         """State for members that will only score: what serves learning alone may be left out."""
@@ -115,14 +115,14 @@ class Bank(Stateful[S]):
         return self._scores(self.checked(X))
 
     @final
-    @telling
+    @reports_progress
     def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Score row t before learning row t; equal to doing so row by row."""
         chunk = Chunk(*self.checked_labelled(X, y, sample_weight))
         return self._journal.learn(self, chunk) if chunk.rows.n else self._scores(chunk.rows)
 
     def _scores(self, rows: Rows) -> Array:
-        with self.guard.read:
+        with self.lock.read:
             check_width(self.who, rows, self.n_features)
             return self.score(rows)
 
@@ -139,11 +139,11 @@ class Bank(Stateful[S]):
         """Get ready to take up such a copy."""
         return super().returning(snapshot) if self.learns else lambda: None
 
-    def share(self, guard: Guard) -> None:
-        """Be guarded together with others: the parts of a bank with it."""
-        self._guard = guard
+    def share(self, lock: RWLock) -> None:
+        """Share the lock of another part, together with the parts of this bank."""
+        self._lock = lock
         for part in self.parts:
-            part.share(guard)
+            part.share(lock)
 
 
 def check_bank(who: str, bank: Any) -> None:

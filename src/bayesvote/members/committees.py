@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels, integer
-from bayesvote._input import Rows
-from bayesvote._parts import Learned, Shape
+from bayesvote.core.checks import Array, Labels, integer
+from bayesvote.core.rows import Rows
+from bayesvote.core.state import Learned, Shape
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 
@@ -54,7 +54,7 @@ class Committees(Bank[Any]):
                 f"got {list(self.sizes)}, which sum to {sum(self.sizes)}."
             )
         self._ends = np.cumsum(self.sizes)
-        self.share(self.bank.guard)
+        self.share(self.bank.lock)
 
     @property
     def n_members(self) -> int:
@@ -97,9 +97,9 @@ class Committees(Bank[Any]):
         """Get the bank ready for a state."""
         return self.bank.ready(state, shape)
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
         """Return the bank's state before any row."""
-        return self.bank.fresh(n_features, n_classes, rng)
+        return self.bank.init(n_features, n_classes, rng)
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
@@ -157,9 +157,9 @@ class Committees(Bank[Any]):
         """The size of the bank's state."""
         return self.bank.least_bytes(n_features, n_classes)
 
-    def check_state(self, state: Any) -> None:
+    def validate(self, state: Any) -> None:
         """Check the bank's state."""
-        self.bank.check_state(state)
+        self.bank.validate(state)
 
     def learned(self) -> Learned | None:
         """Nothing of its own."""

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer
-from bayesvote._input import Rows, started
-from bayesvote._parts import Learned, Shape, like, looking, require, restored_shape, within
+from bayesvote.core.checks import Array, Labels, integer
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Learned, Shape, like, read_locked, require, restored_shape, within
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 
@@ -67,7 +67,7 @@ class Compact(Bank[tuple[SeenColumns, Any]]):
         check_bank("Compact", self.bank)
         integer("Compact", "first", self.first)
         integer("Compact", "max_features", self.max_features, least=self.first)
-        self.share(self.bank.guard)
+        self.share(self.bank.lock)
         self._seen: SeenColumns | None = None
 
     @property
@@ -111,10 +111,10 @@ class Compact(Bank[tuple[SeenColumns, Any]]):
 
         return take_over
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[SeenColumns, Any]:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[SeenColumns, Any]:
         """Return no columns in use, and the bank's state before any row."""
         capacity = min(self.first, n_features)
-        of_bank = self.bank.fresh(capacity, n_classes, rng)
+        of_bank = self.bank.init(capacity, n_classes, rng)
         return _no_columns(n_features)._replace(
             capacity=np.array([capacity], dtype=np.int64), seed=rng.integers(2**63, size=1, dtype=np.uint64)
         ), of_bank
@@ -189,7 +189,7 @@ class Compact(Bank[tuple[SeenColumns, Any]]):
         """The size of the columns' numbers, and of the bank's state at the start."""
         return 4 * n_features + self.bank.least_bytes(min(self.first, n_features), n_classes)
 
-    def check_state(self, state: tuple[SeenColumns, Any]) -> None:
+    def validate(self, state: tuple[SeenColumns, Any]) -> None:
         """Refuse columns that do not belong to one feature each; check the bank's state."""
         seen, of_bank = state
         used, capacity, d = int(seen.used[0]), int(seen.capacity[0]), len(seen.column_of)
@@ -198,14 +198,14 @@ class Compact(Bank[tuple[SeenColumns, Any]]):
         require(within(seen.column_of, -1, used - 1), f"column_of must be from -1 to {used - 1}")
         columns = np.sort(seen.column_of[seen.column_of >= 0])
         require(np.array_equal(columns, np.arange(used)), "column_of must have every column once")
-        self.bank.check_state(of_bank)
+        self.bank.validate(of_bank)
 
-    @looking
+    @read_locked
     def learned(self) -> Learned | None:
         """The columns; the bank's state goes with the bank."""
         if self._seen is None:
             return None
-        self.check_state((self._seen, self.bank.state))
+        self.validate((self._seen, self.bank.state))
         facts = {"shape": list(map(int, started(self.who, self.shape))), "version": self.version}
         return Learned(facts, self._seen._asdict())
 
@@ -218,7 +218,7 @@ class Compact(Bank[tuple[SeenColumns, Any]]):
         seen = like(_no_columns(shape.n_features), learned.arrays)
         if self.bank.shape != Shape(int(seen.capacity[0]), shape.n_classes):
             raise ValueError(f"a bank of {self.bank.shape} features and classes for {seen.capacity[0]} columns")
-        self.check_state((seen, self.bank.state))
+        self.validate((seen, self.bank.state))
         self._seen = seen
 
     @property

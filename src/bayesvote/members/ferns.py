@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, positive
-from bayesvote._input import Rows, started
-from bayesvote._parts import MOST_TOTAL, Arrays, Shape, all_finite, require, within
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, positive
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import MOST_TOTAL, Arrays, Shape, all_finite, require, within
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution, added_up, nothing
 from bayesvote.members.base import Bank
 
@@ -92,7 +92,7 @@ class FernBank(Bank[FernState]):
         integer(who, "warmup", self.warmup, least=_FIRST_DRAW)
         positive(who, "smoothing", self.smoothing)
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> FernState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> FernState:
         """Draw the candidates of every question."""
         questions = (self.n_members, self.depth)
         asked = rng.integers(n_features, size=(*questions, _CANDIDATES))
@@ -188,13 +188,13 @@ class FernBank(Bank[FernState]):
         asked = min(n_features, _CANDIDATES * self.n_members * self.depth)
         return 4 * n_features + 8 * (self.n_members << self.depth) * n_classes + self.warmup * asked
 
-    def blank(self, shape: Shape, arrays: Arrays) -> FernState:
+    def template(self, shape: Shape, arrays: Arrays) -> FernState:
         """Return a fresh state; how many columns are asked about depends on the draw."""
-        fresh = super().blank(shape, arrays)
+        fresh = super().template(shape, arrays)
         n_columns = arrays["columns"].size
         return fresh._replace(columns=np.zeros(n_columns, dtype=np.int32), rows=np.zeros((self.warmup, n_columns)))
 
-    def check_state(self, state: FernState) -> None:
+    def validate(self, state: FernState) -> None:
         """Refuse what the kernels would take for an index, and negative counts."""
         all_finite(state, but=("rows",))
         d, n_columns, n_classes = len(state.slot_of), len(state.columns), state.counts.shape[2]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote._checks import Array, Labels, integer
-from bayesvote._input import Rows, RowsLike
-from bayesvote._parts import Learned, Shape
+from bayesvote.core.checks import Array, Labels, integer
+from bayesvote.core.rows import Rows, RowsLike
+from bayesvote.core.state import Learned, Shape
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 
@@ -35,7 +35,7 @@ class Frozen(Bank[Any]):
     def __post_init__(self) -> None:
         """Check the bank."""
         check_bank("Frozen", self.bank)
-        self.share(self.bank.guard)
+        self.share(self.bank.lock)
 
     @property
     def n_members(self) -> int:
@@ -66,10 +66,10 @@ class Frozen(Bank[Any]):
         """Get the bank ready for a state."""
         return self.bank.ready(state, shape)
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
         """Return what the bank has learned; a bank that was never started is started."""
         if self.shape is None:
-            return self.bank.fresh(n_features, n_classes, rng)
+            return self.bank.init(n_features, n_classes, rng)
         if self.shape != (n_features, n_classes):
             raise ValueError(
                 f"Frozen: n_features and n_classes must be those of the frozen bank, {tuple(self.shape)}, "
@@ -109,9 +109,9 @@ class Frozen(Bank[Any]):
         """The size of the bank's state."""
         return self.bank.least_bytes(n_features, n_classes)
 
-    def check_state(self, state: Any) -> None:
+    def validate(self, state: Any) -> None:
         """Check the bank's state."""
-        self.bank.check_state(state)
+        self.bank.validate(state)
 
     def learned(self) -> Learned | None:
         """Nothing of its own."""

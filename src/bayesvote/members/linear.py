@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, one_of, positive
-from bayesvote._input import Rows, started
-from bayesvote._parts import Arrays, S, Shape, all_finite, padded, require
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, one_of, positive
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Arrays, S, Shape, all_finite, padded, require
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets, resized, with_more
@@ -101,13 +101,13 @@ class LinearMembers(Bank[S]):
         integer(self.who, "n_members", self.n_members)
         return 8 * n_features * self.n_members * (1 if n_classes == 2 else n_classes)
 
-    def blank(self, shape: Shape, arrays: Arrays) -> S:
+    def template(self, shape: Shape, arrays: Arrays) -> S:
         """Return a fresh state; how many features a member sees depends on how it was widened."""
-        fresh = super().blank(shape, arrays)
+        fresh = super().template(shape, arrays)
         wide: S = fresh._replace(features=resized(fresh.features, arrays))
         return wide
 
-    def check_state(self, state: S) -> None:
+    def validate(self, state: S) -> None:
         """Refuse features that do not fit, and weights of features that are not seen."""
         all_finite(state, most=1e160)  # times the largest value, a score is still finite
         per = len(state.bias) // len(state.features)
@@ -208,7 +208,7 @@ class LinearBank(LinearMembers[LinearState]):
         if np.size(given) == 0:
             raise ValueError(f"{self.who}: aggressiveness must hold at least one number, got none.")
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> LinearState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> LinearState:
         """Draw the features of each member and set all weights to zero."""
         return self.blank_weights(n_features, n_classes, rng)
 

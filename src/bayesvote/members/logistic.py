@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, positive
-from bayesvote._gaussian import check_rounded, symmetric
-from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import MOST_TOTAL, all_finite, require
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, positive
+from bayesvote.core.gaussian import check_rounded, symmetric
+from bayesvote.core.rows import LARGEST, Rows, started
+from bayesvote.core.state import MOST_TOTAL, all_finite, require
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution, nothing
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets
@@ -92,7 +92,7 @@ class LogisticBank(Bank[LogisticState]):
     def _precisions(self) -> Array:
         return np.resize(np.asarray(self.precision, dtype=np.float64), self.n_members)
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> LogisticState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> LogisticState:
         """Draw the features of each member; all weights are at their prior."""
         m, k, per = self.n_members, min(self.max_features, n_features), 1 if n_classes == 2 else n_classes
         mask = random_subsets(n_features, m, k, rng)
@@ -145,7 +145,7 @@ class LogisticBank(Bank[LogisticState]):
         new = random_subsets(n_features - d, m, more, rng)
         mask[d:] = new.T
         features = np.nonzero(new)[1].reshape(m, more).astype(np.uint32) + np.uint32(d)
-        wide = self.fresh(n_features, self.n_classes, rng)
+        wide = self.init(n_features, self.n_classes, rng)
         wide.means[..., : k + 1] = old.means
         wide.covariances[..., : k + 1, : k + 1] = symmetric(old.covariances)
         return wide._replace(features=np.concatenate([old.features, features], axis=1), mask=mask)
@@ -155,7 +155,7 @@ class LogisticBank(Bank[LogisticState]):
         size = 1 + min(self.max_features, n_features)
         return 8 * self.n_members * (1 if n_classes == 2 else n_classes) * size**2
 
-    def check_state(self, state: LogisticState) -> None:
+    def validate(self, state: LogisticState) -> None:
         """Refuse features that are none, and Gaussians that no stream leads to."""
         all_finite(state)
         require(agree(state.features, state.mask, 1), "features and mask must agree")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayesvote._checks import integer
+from bayesvote.core.checks import integer
 from bayesvote.members.base import Bank
 from bayesvote.members.committees import Committees
 from bayesvote.members.ferns import FernBank

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels, integer, one_of, positive
-from bayesvote._input import LARGEST, Rows, started
-from bayesvote._parts import MOST_TOTAL, Arrays, Shape, all_finite, padded, renamed, require, within
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, one_of, positive
+from bayesvote.core.rows import LARGEST, Rows, started
+from bayesvote.core.state import MOST_TOTAL, Arrays, Shape, all_finite, padded, renamed, require, within
+from bayesvote.core.threads import parallel_for
 from bayesvote.members import sparse_bayes
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
@@ -92,7 +92,7 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
 
     version = 3
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> NaiveBayesState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> NaiveBayesState:
         """Draw the features of each member."""
         integer(self.who, "n_members", self.n_members)
         positive(self.who, "gaussian_smoothing", self.gaussian_smoothing)
@@ -168,12 +168,12 @@ class NaiveBayesBank(Bank[NaiveBayesState]):
         integer(self.who, "n_members", self.n_members)
         return 8 * n_features * (self.n_members + 4 * n_classes)
 
-    def blank(self, shape: Shape, arrays: Arrays) -> NaiveBayesState:
+    def template(self, shape: Shape, arrays: Arrays) -> NaiveBayesState:
         """Return a fresh state; how many features a member sees depends on how it was widened."""
-        fresh = super().blank(shape, arrays)
+        fresh = super().template(shape, arrays)
         return fresh._replace(features=resized(fresh.features, arrays))
 
-    def check_state(self, state: NaiveBayesState) -> None:
+    def validate(self, state: NaiveBayesState) -> None:
         """Refuse features that do not fit, negative sums, and kinds of features that there are not."""
         all_finite(state, but=("values_seen",))
         require(agree(state.features, state.mask, 1), "features and mask must agree")

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import MOST_WEIGHT, Array, Labels, integer
-from bayesvote._input import Rows, started
-from bayesvote._parts import MOST_ROWS, all_finite, require, within
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels, integer
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import MOST_ROWS, all_finite, require, within
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.base import Bank
 from bayesvote.members.subsets import agree, random_subsets
 
@@ -99,7 +99,7 @@ class NeighbourBank(Bank[NeighbourState]):
         """What each member is."""
         return [f"Neighbours of {window} rows" for window in self.windows]
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> NeighbourState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> NeighbourState:
         """Choose the features; no row is kept."""
         k, slots = min(self.max_features, n_features), self._slots
         mask = random_subsets(n_features, 1, k, rng)
@@ -154,7 +154,7 @@ class NeighbourBank(Bank[NeighbourState]):
         """The rows seen."""
         return int(state.seen[0])
 
-    def check_state(self, state: NeighbourState) -> None:
+    def validate(self, state: NeighbourState) -> None:
         """Refuse features that are none, and slots that do not hold one row each, or hold one before it came."""
         all_finite(state)
         require(agree(state.features[None], state.mask, 1), "features and mask must agree")

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
-from bayesvote._input import LARGEST
-from bayesvote._parts import MOST_TOTAL, Arrays, padded, renamed, require, within
+from bayesvote.core.checks import Array
+from bayesvote.core.rows import LARGEST
+from bayesvote.core.state import MOST_TOTAL, Arrays, padded, renamed, require, within
 from bayesvote.members.linear import LinearMembers
 
 _NO_LIMITS = np.zeros(0)
@@ -60,7 +60,7 @@ class PerceptronBank(LinearMembers[PerceptronState]):
 
     version = 2
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> PerceptronState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> PerceptronState:
         """Draw the features of each member and set all weights to zero."""
         blank = self.blank_weights(n_features, n_classes, rng)
         n_scores = len(blank.bias)
@@ -88,9 +88,9 @@ class PerceptronBank(LinearMembers[PerceptronState]):
         wide = super().wider(n_features, rng)
         return wide._replace(past_weights=padded(wide.past_weights, 0, n_features if self.averaged else 0))
 
-    def check_state(self, state: PerceptronState) -> None:
+    def validate(self, state: PerceptronState) -> None:
         """Refuse past weights of features that are not seen, and rows of negative weight, too."""
-        super().check_state(state)
+        super().validate(state)
         if len(state.past_weights):
             require(not np.any(state.past_weights[state.mask == 0]), "past_weights must be 0 for features not seen")
         require(within(state.age, 0, MOST_TOTAL), f"age must be from 0 to {MOST_TOTAL:g}")

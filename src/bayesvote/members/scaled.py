@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, started
-from bayesvote._parts import Learned, Shape, like, looking, require, restored_shape
-from bayesvote._scales import NO_WEIGHTS, Centred, Scales, no_scales
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.scales import NO_WEIGHTS, Centred, Scales, no_scales
+from bayesvote.core.state import Learned, Shape, like, read_locked, require, restored_shape
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 
@@ -48,7 +48,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
     def __post_init__(self) -> None:
         """Check the bank."""
         check_bank("Scaled", self.bank)
-        self.share(self.bank.guard)
+        self.share(self.bank.lock)
         self._scales: Scales | None = None
         self._centred: Centred | None = None  # features that sparse rows may be centred by, if they are known
 
@@ -88,9 +88,9 @@ class Scaled(Bank[tuple[Scales, Any]]):
 
         return take_over
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Scales, Any]:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Scales, Any]:
         """Return empty scales, and the bank's state before any row."""
-        return no_scales(n_features), self.bank.fresh(n_features, n_classes, rng)
+        return no_scales(n_features), self.bank.init(n_features, n_classes, rng)
 
     def standardised(self, rows: Rows) -> Rows:
         """Checked rows as the members see them."""
@@ -129,18 +129,18 @@ class Scaled(Bank[tuple[Scales, Any]]):
         """The size of both states."""
         return 32 * n_features + self.bank.least_bytes(n_features, n_classes)
 
-    def check_state(self, state: tuple[Scales, Any]) -> None:
+    def validate(self, state: tuple[Scales, Any]) -> None:
         """Refuse counts that do not fit the rows, and spreads without numbers; check the bank's state."""
         scales, of_bank = state
         scales.check()
-        self.bank.check_state(of_bank)
+        self.bank.validate(of_bank)
 
-    @looking
+    @read_locked
     def learned(self) -> Learned | None:
         """The scales; the bank's state goes with the bank."""
         if self._scales is None:
             return None
-        self.check_state((self._scales, self.bank.state))
+        self.validate((self._scales, self.bank.state))
         facts = {"shape": list(map(int, started(self.who, self.shape))), "version": self.version}
         return Learned(facts, self._scales._asdict())
 
@@ -153,7 +153,7 @@ class Scaled(Bank[tuple[Scales, Any]]):
             raise ValueError(f"{self.who}: scales of {shape.n_features} features in a file of {room} bytes")
         require(learned.facts["version"] == self.version, f"version must be {self.version}")
         scales = like(no_scales(shape.n_features), learned.arrays)
-        self.check_state((scales, self.bank.state))
+        self.validate((scales, self.bank.state))
         self._scales, self._centred = scales, None
 
     def _standardised(self, rows: Rows, w: Array) -> Rows:

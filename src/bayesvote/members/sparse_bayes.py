@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import LARGEST, Rows
-from bayesvote._parts import MOST_TOTAL, require, within
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import LARGEST, Rows
+from bayesvote.core.state import MOST_TOTAL, require, within
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution, added_up
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import InputError, fraction, integer
+from bayesvote.core.checks import InputError, fraction, integer
 
 
 def random_subsets(

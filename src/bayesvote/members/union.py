@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows, started
-from bayesvote._parts import Learned, Shape, restored_shape
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Learned, Shape, restored_shape
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank, check_bank
 
@@ -46,7 +46,7 @@ class Union(Bank[tuple[Any, ...]]):
             raise ValueError("Union: banks must hold at least one bank, got none.")
         if len({id(bank) for bank in self.banks}) < len(self.banks):
             raise ValueError("Union: banks must be different objects, got one twice. Make a new bank for each.")
-        self.share(self._guard)
+        self.share(self._lock)
 
     @property
     def n_members(self) -> int:
@@ -99,10 +99,10 @@ class Union(Bank[tuple[Any, ...]]):
         """Get every bank ready for its state."""
         return _all(bank.ready(of_bank, shape) for bank, of_bank in zip(self.banks, state, strict=True))
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Any, ...]:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Any, ...]:
         """Return the states of all banks before any row."""
         children = rng.spawn(len(self.banks))
-        return tuple(bank.fresh(n_features, n_classes, child) for bank, child in zip(self.banks, children, strict=True))
+        return tuple(bank.init(n_features, n_classes, child) for bank, child in zip(self.banks, children, strict=True))
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
@@ -147,10 +147,10 @@ class Union(Bank[tuple[Any, ...]]):
         """The size of all states."""
         return sum(bank.least_bytes(n_features, n_classes) for bank in self.banks)
 
-    def check_state(self, state: tuple[Any, ...]) -> None:
+    def validate(self, state: tuple[Any, ...]) -> None:
         """Check every bank's state."""
         for bank, of_bank in zip(self.banks, state, strict=True):
-            bank.check_state(of_bank)
+            bank.validate(of_bank)
 
     def learned(self) -> Learned | None:
         """Nothing of its own but the shape: the banks' states go with the banks."""

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 
 def ordered(
     slots: NDArray[np.int64],

@@ -4,7 +4,7 @@ cimport numpy as cnp
 from libc.math cimport log
 from libc.stdint cimport int64_t, uint8_t
 
-from bayesvote._arrays cimport dim, doubles, labels, longs, octets, own_doubles, own_octets
+from bayesvote.core.arrays cimport dim, doubles, labels, longs, octets, own_doubles, own_octets
 
 cnp.import_array()
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.tables.date_texts import of_digits
 from bayesvote.tables.kinds import Kind
 from bayesvote.tables.reading import Cells, Sort, Table

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import LARGEST, Rows, as_rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import LARGEST, Rows, as_rows
 from bayesvote.tables.kinds import NUMERIC, STATED, Dates, Kind, Role, as_kind, dates, guessed
 from bayesvote.tables.reading import Cells, Sort
 from bayesvote.tables.state import ColumnsState, Event, Places
@@ -75,10 +75,10 @@ class Block:
             return
         since = 0
         if kind == Kind.UNKNOWN:
-            telling = self.learn & ~cells.missing()
-            if not np.any(telling):
+            informative = self.learn & ~cells.missing()
+            if not np.any(informative):
                 return
-            since = int(np.argmax(telling)) + 1
+            since = int(np.argmax(informative)) + 1
             kind = kind_of(cells.part(since - 1, since))
             self.kinds[j] = kind
             cells = as_kind(self.who, "", cells, kind, False)
@@ -122,9 +122,9 @@ class Block:
         rows = rows[rows >= since]
         found = self.feature(j, Role.MISSING)
         if found[0] < 0:
-            telling = rows[self.learn[rows]]
-            if len(telling):
-                found = self.bring(Event(int(telling[0]), j, Role.MISSING))
+            informative = rows[self.learn[rows]]
+            if len(informative):
+                found = self.bring(Event(int(informative[0]), j, Role.MISSING))
         self.put(rows, found)
 
     def _add_numbers(self, j: int, kind: Kind, numbers: Array, since: int) -> None:

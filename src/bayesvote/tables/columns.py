@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import InputError, InputTypeError, Labels, integer, one_of
-from bayesvote._input import Rows, started
-from bayesvote._parts import Learned, Part, like, require
-from bayesvote._warn import warn
+from bayesvote.core.checks import InputError, InputTypeError, Labels, integer, one_of
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Learned, Part, like, require
+from bayesvote.core.warn import warn
 from bayesvote.tables.advice import advice
 from bayesvote.tables.block import Block, Flags, Taught, first_features, kind_of
 from bayesvote.tables.date_texts import Order, usual_order

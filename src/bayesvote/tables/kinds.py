@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Argument, Array, InputError
+from bayesvote.core.checks import Argument, Array, InputError
 from bayesvote.tables.date_texts import Order, of_digits, order_of, parse
 from bayesvote.tables.reading import NOTHING, Cells, Sort, shortened, text_of
 

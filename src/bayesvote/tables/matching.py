@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Argument, Array, InputError
-from bayesvote._warn import warn
+from bayesvote.core.checks import Argument, Array, InputError
+from bayesvote.core.warn import warn
 from bayesvote.tables.kinds import Kind, as_kind
 from bayesvote.tables.reading import Cells, Table
 

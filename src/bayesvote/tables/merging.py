@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Argument, InputError
-from bayesvote._parts import Learned
+from bayesvote.core.checks import Argument, InputError
+from bayesvote.core.state import Learned
 from bayesvote.tables.block import bucket_of
 from bayesvote.tables.columns import Columns
 from bayesvote.tables.kinds import Kind, Role

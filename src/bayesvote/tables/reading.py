@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, InputError, InputTypeError, unmasked
-from bayesvote._input import TOO_LARGE
+from bayesvote.core.checks import Array, InputError, InputTypeError, unmasked
+from bayesvote.core.rows import TOO_LARGE
 from bayesvote.tables import exact as _exact
 from bayesvote.tables.exact import Exact
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
-from bayesvote._input import LARGEST
-from bayesvote._parts import require, within
+from bayesvote.core.checks import Array
+from bayesvote.core.rows import LARGEST
+from bayesvote.core.state import require, within
 from bayesvote.tables.date_texts import Order
 from bayesvote.tables.kinds import CIRCLES, NUMERIC, Kind, Role
 from bayesvote.tables.statistics import FIRST, Statistics

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import MOST_ROWS, Arrays, like, require, within
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import MOST_ROWS, Arrays, like, require, within
 
 MOST_VALUES = 2**14  # values of a column with counts of their own; a model file then has some 200 kB for each class
 FIRST = (

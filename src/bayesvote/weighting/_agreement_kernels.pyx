@@ -3,9 +3,9 @@
 cimport numpy as cnp
 from libc.math cimport M_PI, NAN, atan, exp, fabs, log1p, sin, sqrt
 
-from bayesvote._arrays cimport contiguous, dim, doubles, own_doubles, room
+from bayesvote.core.arrays cimport contiguous, dim, doubles, own_doubles, room
 
-cdef extern from "_lanes.h" nogil:
+cdef extern from "lanes.h" nogil:
     double inner(const double *a, const double *b, Py_ssize_t n)
 
 cnp.import_array()

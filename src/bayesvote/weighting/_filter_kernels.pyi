@@ -1,4 +1,4 @@
-from bayesvote._checks import Array, Labels
+from bayesvote.core.checks import Array, Labels
 from bayesvote.weighting.gaussian import FilterState
 from bayesvote.weighting.joint_logistic import LogisticState
 

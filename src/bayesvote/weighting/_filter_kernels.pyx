@@ -10,11 +10,11 @@ from libc.math cimport exp, fabs, log, pow, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, longs, own_doubles, room
-from bayesvote._logistic cimport PI_EIGHTH, settled, sigmoid
+from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, longs, own_doubles, room
+from bayesvote.core.logistic cimport PI_EIGHTH, settled, sigmoid
 from bayesvote.weighting._mixture cimport inner, label_losses, largest, mix_means, to_margins
 
-cdef extern from "_triangle.h" nogil:
+cdef extern from "triangle.h" nogil:
     void subtract_and_multiply(double *A, Py_ssize_t m, const double *u, const double *x, double *out)
     void only_multiply(double *A, Py_ssize_t m, const double *x, double *out)
     void only_subtract(double *A, Py_ssize_t m, const double *u)

@@ -3,9 +3,9 @@
 cimport numpy as cnp
 from libc.math cimport pow
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, own_doubles, room
 
-cdef extern from "_lanes.h" nogil:
+cdef extern from "lanes.h" nogil:
     double dot(const double *a, const double *b, Py_ssize_t n)
 
 cnp.import_array()

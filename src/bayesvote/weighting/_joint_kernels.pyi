@@ -1,4 +1,4 @@
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 from bayesvote.weighting.joint_gaussian import JointState
 
 TOO_LITTLE_EVIDENCE: float

@@ -11,10 +11,10 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from bayesvote._arrays cimport contiguous, dim, doubles, own_doubles, own_longs, room
+from bayesvote.core.arrays cimport contiguous, dim, doubles, own_doubles, own_longs, room
 from bayesvote.weighting._mixture cimport inner, label_losses, largest, mix_means, to_margins
 
-cdef extern from "_triangle.h" nogil:
+cdef extern from "triangle.h" nogil:
     void subtract_and_multiply(double *A, Py_ssize_t m, const double *u, const double *x, double *out)
     void only_multiply(double *A, Py_ssize_t m, const double *x, double *out)
     void only_subtract(double *A, Py_ssize_t m, const double *u)
@@ -37,7 +37,7 @@ cdef enum:
 cdef extern from *:
     """
     /* Logarithms of shares of the evidence: 1e-12, which does not count; and those with which a posterior is woken and put
-     * to rest, since it takes some tens of rows from one to the next, and looking after it as long as learning as many. */
+     * to rest, since it takes some tens of rows from one to the next, and read_locked after it as long as learning as many. */
     #define TOO_LITTLE -27.631021115928547
     #define WORTH_WAKING -34.0
     #define WORTH_RESTING -40.0

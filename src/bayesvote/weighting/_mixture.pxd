@@ -3,7 +3,7 @@
 from libc.math cimport exp
 from libc.string cimport memset
 
-cdef extern from "_lanes.h" nogil:
+cdef extern from "lanes.h" nogil:
     double inner(const double *a, const double *b, Py_ssize_t n)
 
 

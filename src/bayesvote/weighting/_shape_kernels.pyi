@@ -1,4 +1,4 @@
-from bayesvote._checks import Array
+from bayesvote.core.checks import Array
 
 N_COEFFICIENTS: int
 

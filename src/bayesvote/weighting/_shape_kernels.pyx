@@ -23,7 +23,7 @@ import numpy as np
 cimport numpy as cnp
 from libc.math cimport INFINITY, ceil, copysign, exp, fabs, log, sqrt
 
-from bayesvote._arrays cimport contiguous, dim, doubles, own_doubles
+from bayesvote.core.arrays cimport contiguous, dim, doubles, own_doubles
 
 cnp.import_array()
 

@@ -3,10 +3,10 @@
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles, room
-from bayesvote._loss_kernels cimport of_both
+from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, own_doubles, room
+from bayesvote.core._loss_kernels cimport of_both
 
-cdef extern from "_lanes.h" nogil:
+cdef extern from "lanes.h" nogil:
     double dot(const double *a, const double *b, Py_ssize_t n)
 
 cnp.import_array()

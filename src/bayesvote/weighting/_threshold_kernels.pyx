@@ -3,7 +3,7 @@
 cimport numpy as cnp
 from libc.math cimport INFINITY, nextafter, sqrt
 
-from bayesvote._arrays cimport contiguous, dim, doubles, labels, own_doubles
+from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, own_doubles
 
 cnp.import_array()
 

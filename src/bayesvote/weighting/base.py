@@ -7,9 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import Arrays, Part, Rng, S, Versioned, all_finite, require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import Arrays, Part, Rng, S, Versioned, all_finite, require
 from bayesvote.losses import MOST_LOSS, Loss, LossScale, of_labels
 from bayesvote.weighting.agreement import Agreement, ByDraws
 
@@ -92,7 +92,7 @@ class Weighter(Versioned[S], Part):
         """
         return sums
 
-    def spoken_for(self, state: S, losses: Array, silent: NDArray[np.bool_]) -> Array:  # noqa: ARG002
+    def rescale_for_abstentions(self, state: S, losses: Array, silent: NDArray[np.bool_]) -> Array:  # noqa: ARG002
         """Ensemble losses of rows on which these members were not asked, on the scale that they have with them.
 
         By default as they are: most scales are those of the members that were asked.
@@ -108,11 +108,11 @@ class Weighter(Versioned[S], Part):
         """How many bytes a state has at least, found without making one: by default in proportion to the members."""
         return 8 * n_members * int(self.init(1)[0].size)
 
-    def restored(self, n_members: int, version: int, arrays: Arrays, room: int) -> S:
+    def restore_state(self, n_members: int, version: int, arrays: Arrays, room: int) -> S:
         """State that a file brings, after checking all of it; one of more than ``room`` bytes is refused."""
         if self.least_bytes(n_members) > room:
             raise ValueError(f"{self.who}: a state of {self.least_bytes(n_members)} bytes or more in a file of {room}")
-        return self.refilled(self.init(n_members), version, arrays)
+        return self.load_state(self.init(n_members), version, arrays)
 
     def losses_at(self, weights: Array, G: Array) -> Array:
         """Ensemble loss (n, K) of every label at given weights; members that abstain add nothing."""
@@ -384,7 +384,7 @@ class Additive(Posterior[SumState]):
         """How many members the state is about."""
         return int(state.total.shape[1])
 
-    def check_state(self, state: SumState) -> None:
+    def validate(self, state: SumState) -> None:
         """Refuse counts below 0, and carries that no rounding leaves."""
         all_finite(state)
         slack = 1e-6 * (1 + np.abs(state.total).max(axis=1, keepdims=True))
@@ -415,7 +415,7 @@ class Additive(Posterior[SumState]):
         add(total.reshape(-1), carry.reshape(-1), b.total.reshape(-1), 1.0)
         merged = SumState(total, carry + b.carry)
         try:
-            self.check_state(merged)
+            self.validate(merged)
         except ValueError as error:
             raise ValueError(
                 f"{self.who}.merge: both states must add up to one that can be saved, but {error}. "
@@ -439,7 +439,7 @@ class Additive(Posterior[SumState]):
                 f"got {w.sum():g} to take from {state.value[0].min():g}."
             )
         try:
-            self.check_state(after)
+            self.validate(after)
         except ValueError as error:
             raise ValueError(f"{self.who}.unlearn: only rows that were learned can be unlearned; {error}.") from None
         return after

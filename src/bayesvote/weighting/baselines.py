@@ -6,9 +6,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import all_finite, require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import LinearRule, Weighter
 
@@ -55,7 +55,7 @@ class Voting(_Linear):
     def _update(self, state: FieldState, g: Array, w: Array) -> FieldState:  # noqa: ARG002
         return state
 
-    def check_state(self, state: FieldState) -> None:
+    def validate(self, state: FieldState) -> None:
         """Refuse weights that are not equal."""
         require(bool(np.all(state.fields == 1)), "weights must be 1")
 
@@ -95,7 +95,7 @@ class _Gradient(_Linear):
     @abstractmethod
     def _size(self) -> float: ...
 
-    def check_state(self, state: FieldState) -> None:
+    def validate(self, state: FieldState) -> None:
         """Refuse weights below the floor and negative counts."""
         from bayesvote.weighting._gradient_kernels import FLOOR
 
@@ -202,9 +202,9 @@ class SAG(_Gradient):
     def _size(self) -> float:
         return self.step / self.horizon
 
-    def check_state(self, state: FieldState) -> None:
+    def validate(self, state: FieldState) -> None:
         """Refuse more rows than the horizon, too."""
-        super().check_state(state)
+        super().validate(state)
         rows = state.fields[3]
         require(bool(np.all(rows == rows[0])) and 0 <= rows[0] <= self.horizon, "rows must be within the horizon")
 

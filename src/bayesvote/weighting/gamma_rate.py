@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import Rng, require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import Rng, require
 from bayesvote.losses import Loss, LossScale, kernel
 from bayesvote.weighting.agreement import Agreement, OfGammas
 from bayesvote.weighting.base import Additive, LinearRule, SumState
@@ -54,9 +54,9 @@ class GammaRate(LinearRule, Additive):
     def _statistics(self, g: Array) -> Array:
         return g[None]
 
-    def check_state(self, state: SumState) -> None:
+    def validate(self, state: SumState) -> None:
         """Refuse negative sums of losses, too."""
-        super().check_state(state)
+        super().validate(state)
         require(not np.any(self._shape_rate(state)[1] < self.beta * (1 - 1e-9)), "sums of losses must be at least 0")
 
     def _shape_rate(self, state: SumState) -> tuple[Array, Array]:

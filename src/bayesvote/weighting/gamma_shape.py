@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesvote import _checks
-from bayesvote._checks import Array
-from bayesvote._parts import require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
+from bayesvote.core.state import require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Additive, SumState
 
@@ -62,9 +62,9 @@ class _GammaShapes(Additive):
     def _parameters(self, state: SumState) -> Array:
         """Rows of :mod:`_shape_kernels`."""
 
-    def check_state(self, state: SumState) -> None:
+    def validate(self, state: SumState) -> None:
         """Refuse sums of logarithms that so many losses cannot have, too."""
-        super().check_state(state)
+        super().validate(state)
         count, sum_log = state.value[[0, -1]]
         require(
             bool(np.all(np.abs(sum_log) <= _MOST_LOG * count + _slack(count))), "sums of logarithms must fit counts"
@@ -235,9 +235,9 @@ class GammaShapeRate(_GammaShapes):
     def _statistics(self, g: Array) -> Array:
         return np.stack((g, np.log(g)))
 
-    def check_state(self, state: SumState) -> None:
+    def validate(self, state: SumState) -> None:
         """Refuse negative sums of losses, too, and logarithms whose mean is above that of the mean loss."""
-        super().check_state(state)
+        super().validate(state)
         count, sum_g, sum_log = state.value
         require(not np.any(sum_g < -1e-9 * self.q), "sums of losses must be at least 0")
         seen = count > 0

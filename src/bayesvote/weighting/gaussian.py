@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote import _checks
-from bayesvote._checks import Array
-from bayesvote._gaussian import check_covariances, symmetric
-from bayesvote._parts import MOST_TOTAL, Rng, S, all_finite, require, within
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
+from bayesvote.core.gaussian import check_covariances, symmetric
+from bayesvote.core.state import MOST_TOTAL, Rng, S, all_finite, require, within
 from bayesvote.weighting.agreement import Agreement, OfGaussians
 from bayesvote.weighting.base import Posterior
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesvote import _checks
-from bayesvote._checks import Array, Labels
-from bayesvote._gaussian import check_definite, symmetric
-from bayesvote._parts import MOST_TOTAL, Arrays, all_finite, require, within
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.gaussian import check_definite, symmetric
+from bayesvote.core.state import MOST_TOTAL, Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import require_memory
 from bayesvote.weighting.gaussian import (
@@ -182,7 +182,7 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
                 f"{self._precisions.min():g}, got {samples:g}. Use smaller weights, or a larger precision."
             )
 
-    def check_state(self, state: JointState | FilterState) -> None:
+    def validate(self, state: JointState | FilterState) -> None:
         """Refuse posteriors that do not follow from the sums, and sums of no margins in [-1, 1]."""
         if isinstance(state, FilterState):
             self._check_filters(state)
@@ -385,7 +385,9 @@ class JointGaussian(MarginPosterior[JointState | FilterState]):
             total[0, 1 + m :], total[1, 1 + m :] = np.tril(possible * known * known[:, None]).ravel(), 0.0
         return JointSums(np.stack((*total, rest)), np.array(0, dtype=np.int64))
 
-    def spoken_for(self, state: JointState | FilterState, losses: Array, silent: NDArray[np.bool_]) -> Array:
+    def rescale_for_abstentions(
+        self, state: JointState | FilterState, losses: Array, silent: NDArray[np.bool_]
+    ) -> Array:
         """Losses of margins made larger by the share of the mean margin that the silent members would have brought."""
         if isinstance(state, FilterState):
             return losses

@@ -8,9 +8,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote import _checks
-from bayesvote._checks import MOST_WEIGHT, Array, Labels
-from bayesvote._parts import MOST_ROWS, Arrays, all_finite, require, within
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
+from bayesvote.core.state import MOST_ROWS, Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import (
     FilterState,
@@ -141,7 +141,7 @@ class JointLogistic(MarginPosterior[LogisticState]):
         kept = int(np.sum(self._filters[1] == 1)) * KEPT * n_members
         return 8 * (len(self._filters[0]) * n_members * (n_members + self.burst) + kept)
 
-    def check_state(self, state: LogisticState) -> None:
+    def validate(self, state: LogisticState) -> None:
         """Refuse posteriors that no stream leads to."""
         precisions, persistence = self._filters_of(state)
         m = self.n_members(state)
@@ -190,11 +190,11 @@ class JointLogistic(MarginPosterior[LogisticState]):
             arrays = {**arrays, "past": past, "rows": zero, "horizon": zero.copy()}
         return arrays
 
-    def refilled(self, blank: LogisticState, version: int, arrays: Arrays) -> LogisticState:
+    def load_state(self, blank: LogisticState, version: int, arrays: Arrays) -> LogisticState:
         """Return a state with these arrays, of as many posteriors as they have."""
         if "means" in arrays and len(arrays["means"]) == 2 * len(blank.means):
             blank = _twice(blank)
-        return super().refilled(blank, version, arrays)
+        return super().load_state(blank, version, arrays)
 
     def _filters_of(self, state: LogisticState) -> tuple[Array, Array]:
         """Precisions and persistences of the posteriors of a state."""

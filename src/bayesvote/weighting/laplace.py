@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesvote import _checks
-from bayesvote._checks import Array
-from bayesvote._parts import all_finite, require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
+from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import GaussianPosterior, Gaussians
 
@@ -114,7 +114,7 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         """The size of the precision."""
         return 8 * n_members**2
 
-    def check_state(self, state: LaplaceState) -> None:
+    def validate(self, state: LaplaceState) -> None:
         """Refuse a precision that is none, and a mean that does not follow."""
         all_finite(state)
         require(float(state.samples) >= 0, "samples must be at least 0")

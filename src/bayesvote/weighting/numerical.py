@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from bayesvote import _checks
-from bayesvote._checks import Array
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Additive, SumState, copied
 

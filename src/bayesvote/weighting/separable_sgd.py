@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesvote import _checks
-from bayesvote._checks import Array
-from bayesvote._parts import all_finite, require
+from bayesvote.core import checks as _checks
+from bayesvote.core.checks import Array
+from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Weighter
 
@@ -132,7 +132,7 @@ class SeparableSGD(Weighter[DescentState]):
         """The size of the weights."""
         return 8 * n_members * self.n_parameters
 
-    def check_state(self, state: DescentState) -> None:
+    def validate(self, state: DescentState) -> None:
         """Refuse weights below the floor and negative counts."""
         from bayesvote.weighting._gradient_kernels import FLOOR
 

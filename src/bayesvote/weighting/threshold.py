@@ -4,8 +4,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels
-from bayesvote._parts import MOST_TOTAL, all_finite, require
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.state import MOST_TOTAL, all_finite, require
 
 # Another label must be that many times as probable as the commonest one to be answered. Almost none is 1,000 times as
 # probable, so the last factor stands for the constant answer.

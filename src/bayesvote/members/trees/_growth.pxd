@@ -9,7 +9,7 @@ from bayesvote.members.trees._kept cimport (
 )
 from bayesvote.members.trees._tree cimport Tree, descend, free_tree, plant, resize, several_classes, split
 
-cdef extern from "_cuts.h" nogil:
+cdef extern from "cuts.h" nogil:
     enum:
         CUT_LANES
     bint extent(const float *x, Py_ssize_t n, float *least, float *largest)

@@ -8,7 +8,7 @@ from bayesvote.members.trees._growth cimport Bench, Growth, begin, go_on, stop
 from bayesvote.members.trees._kept cimport Kept, draw
 from bayesvote.members.trees._tree cimport Tree, free_tree
 
-cdef extern from "_cuts.h" nogil:
+cdef extern from "cuts.h" nogil:
     void fetch(const void *p)
 
 cdef enum:

@@ -4,11 +4,11 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from bayesvote._input cimport RowView, columns_of
+from bayesvote.core.rows cimport RowView, columns_of
 from bayesvote.members.trees._member cimport Member, fetch_leaf, fetch_slot
 from bayesvote.members.trees._tree cimport SMOOTHING, Tree, descend, next_node, resize
 
-cdef extern from "_logs.h" nogil:
+cdef extern from "logs.h" nogil:
     void half_log_ratios(double *above, const double *below, Py_ssize_t n)
 
 cdef extern from *:

@@ -7,7 +7,7 @@ from libc.string cimport memset
 from bayesvote.members.trees._records cimport Records
 from bayesvote.members.trees._tree cimport resize
 
-cdef extern from "_cuts.h" nogil:
+cdef extern from "cuts.h" nogil:
     void fetch(const void *p)
 
 cdef extern from *:

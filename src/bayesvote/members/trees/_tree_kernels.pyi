@@ -3,8 +3,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array, Labels
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array, Labels
+from bayesvote.core.rows import Rows
 from bayesvote.members.trees.state import Settings, TreeState
 
 class Forest:

@@ -15,11 +15,11 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from bayesvote._arrays cimport (
+from bayesvote.core.arrays cimport (
     contiguous, data, dim, doubles, floats, ints, labels, longs, octets, own_codes, own_doubles, own_floats, own_ints,
     own_longs, own_octets, own_words, words
 )
-from bayesvote._input cimport RowView, columns_of, view_rows
+from bayesvote.core.rows cimport RowView, columns_of, view_rows
 from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, new_slot
 from bayesvote.members.trees._growth cimport Bench, go_on
 from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, find_narrowest, free_kept, keep, place_of, value_at
@@ -33,7 +33,7 @@ from bayesvote.members.trees._records cimport (
 from bayesvote.members.trees._refined cimport LeafValues, Refined, refine
 from bayesvote.members.trees._tree cimport Tree, add_leaf, descend, is_leaf, plant, reserve, resize
 
-cdef extern from "_cuts.h" nogil:
+cdef extern from "cuts.h" nogil:
     Py_ssize_t take_next(Py_ssize_t *next)
 
 cnp.import_array()

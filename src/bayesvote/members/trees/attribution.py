@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
-from bayesvote._input import Rows
+from bayesvote.core.checks import Array
+from bayesvote.core.rows import Rows
 from bayesvote.members.attribution import Attribution, added_up
 from bayesvote.members.trees.state import TreeState
 

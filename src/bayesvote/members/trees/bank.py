@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote._checks import Array, Labels, integer, positive
-from bayesvote._input import Rows, started
-from bayesvote._parts import Arrays, Shape
-from bayesvote._threads import parallel_for
+from bayesvote.core.checks import Array, Labels, integer, positive
+from bayesvote.core.rows import Rows, started
+from bayesvote.core.state import Arrays, Shape
+from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
 from bayesvote.members.trees.attribution import attributions, kept_rows
@@ -145,7 +145,7 @@ class TreeBank(Bank[TreeState]):
         """The state, which is a copy already."""
         return self.state
 
-    def fresh(self, n_features: int, n_classes: int, rng: np.random.Generator) -> TreeState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> TreeState:
         """Trees that are one leaf each."""
         m = self.total_trees
         phases = rng.permutation(m)
@@ -204,7 +204,7 @@ class TreeBank(Bank[TreeState]):
         """The size of trees that are one leaf each."""
         return least_bytes(self.total_trees, len(self.refined), Shape(n_features, n_classes))
 
-    def blank(self, shape: Shape, arrays: Arrays) -> TreeState:
+    def template(self, shape: Shape, arrays: Arrays) -> TreeState:
         """Return a state of the sizes that a file says."""
         rows = arrays["rows"]
         if rows.ndim != 2:
@@ -216,7 +216,7 @@ class TreeBank(Bank[TreeState]):
         """The rows seen."""
         return int(state.seen[0])
 
-    def check_state(self, state: TreeState) -> None:
+    def validate(self, state: TreeState) -> None:
         """Refuse what the kernels would take for an index, and negative counts."""
         shape = Shape(len(state.column_of), state.counts.shape[1])
         check(state, self._settings(shape, np.arange(self.total_trees)))

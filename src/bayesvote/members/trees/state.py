@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote._checks import Array
-from bayesvote._parts import MOST_ROWS, Shape, require, within
+from bayesvote.core.checks import Array
+from bayesvote.core.state import MOST_ROWS, Shape, require, within
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

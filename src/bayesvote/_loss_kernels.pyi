@@ -1,5 +1,0 @@
-from bayesvote._checks import Array
-
-BUILD: str
-
-def two_classes(kind: int, scores: Array, out: Array) -> None: ...

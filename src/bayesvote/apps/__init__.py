@@ -1,0 +1,1 @@
+"""Applications: the command line, the learning service, the cluster mode, and reports."""

@@ -1,0 +1,125 @@
+"""Tensors of the Open Inference Protocol: flat or nested JSON, or bytes."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import UnsetType
+from numpy.typing import NDArray
+
+from bayesvote.apps.service.types import Refusal, Tensor
+from bayesvote.core.checks import Array
+
+_NUMBERS = {
+    **{f"INT{8 * size}": f"<i{size}" for size in (1, 2, 4, 8)},
+    **{f"UINT{8 * size}": f"<u{size}" for size in (1, 2, 4, 8)},
+    **{f"FP{8 * size}": f"<f{size}" for size in (2, 4, 8)},
+}
+
+
+def numbers(tensor: Tensor, binary: bytes | None) -> Array:
+    """Numbers of a tensor, flat; null is NaN."""
+    dtype = _NUMBERS.get(tensor.datatype)
+    if dtype is None:
+        known = ", ".join(_NUMBERS)
+        raise Refusal(400, f"inputs: {tensor.name!r} must have one of the datatypes {known}, got {tensor.datatype!r}.")
+    if binary is not None:
+        return np.asarray(_from_bytes(tensor, binary, dtype), dtype=np.float64)
+    flat = _flat(tensor, {float, int, type(None)}, "numbers or null")
+    try:
+        found = np.array(flat, dtype=np.float64)  # null becomes NaN
+    except OverflowError:
+        raise Refusal(400, f"inputs: {tensor.name!r} must hold smaller numbers.") from None
+    if dtype[1] in "iu":
+        _check_integers(tensor, flat, dtype)
+    return found
+
+
+def exact_numbers(tensor: Tensor, binary: bytes | None) -> list[int | float | None]:
+    """Numbers of a tensor, flat, integers as they are; null and NaN are None."""
+    found = numbers(tensor, binary)
+    if tensor.datatype.startswith("FP"):
+        return [None if value != value else value for value in found.tolist()]
+    if binary is not None:
+        whole: list[int | float | None] = _from_bytes(tensor, binary, _NUMBERS[tensor.datatype]).tolist()
+        return whole
+    return _flat(tensor, {float, int, type(None)}, "numbers or null")
+
+
+def _check_integers(tensor: Tensor, values: list[int | float | None], dtype: str) -> None:
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    for value in values:
+        if value is not None and not (least <= value <= most and value == int(value)):
+            raise Refusal(400, f"inputs: {tensor.name!r} must hold numbers of {tensor.datatype}, got {value:g}.")
+
+
+def truths(tensor: Tensor, binary: bytes | None) -> list[bool | None]:
+    """Truth values of a tensor, flat."""
+    if tensor.datatype != "BOOL":
+        raise Refusal(400, f"inputs: {tensor.name!r} must have the datatype BOOL, got {tensor.datatype!r}.")
+    if binary is not None:
+        values = _from_bytes(tensor, binary, "<u1")
+        if np.any(values > 1):
+            raise Refusal(400, f"inputs: {tensor.name!r} must hold bytes that are 0 or 1, got {values.max()}.")
+        return list(map(bool, values.tolist()))
+    return _flat(tensor, {bool, type(None)}, "truth values or null")
+
+
+def texts(tensor: Tensor, binary: bytes | None) -> list[str]:
+    """Strings of a tensor, flat; null only where the caller takes it."""
+    if tensor.datatype != "BYTES":
+        raise Refusal(400, f"inputs: {tensor.name!r} must have the datatype BYTES, got {tensor.datatype!r}.")
+    if binary is None:
+        return _flat(tensor, {str, type(None)}, "strings or null")
+    found = _parted(tensor.name, binary)
+    _check_count(tensor, len(found), "strings")
+    return found
+
+
+def encoded_texts(values: Sequence[str]) -> bytes:
+    """Strings as the protocol's binary tensors have them: each after its length."""
+    return b"".join(len(data := value.encode()).to_bytes(4, "little") + data for value in values)
+
+
+def _from_bytes(tensor: Tensor, binary: bytes, dtype: str) -> NDArray[Any]:
+    size = np.dtype(dtype).itemsize
+    if len(binary) % size:
+        raise Refusal(400, f"inputs: {tensor.name!r} must have {size} bytes per value, got {len(binary)}.")
+    _check_count(tensor, len(binary) // size, "values")
+    return np.frombuffer(binary, dtype=dtype)
+
+
+def _flat(tensor: Tensor, types: set[type], must: str) -> list[Any]:
+    """Values, whether they came flat or row by row."""
+    data: Any = tensor.data
+    if isinstance(data, UnsetType):
+        raise Refusal(400, f"inputs: {tensor.name!r} must have data.")
+    kinds = {*map(type, data)}
+    if kinds == {list}:
+        data = [value for row in data for value in row]
+        kinds = {*map(type, data)}
+    if not kinds <= types:
+        raise Refusal(400, f"inputs: {tensor.name!r} must hold {must}, flat or row by row.")
+    _check_count(tensor, len(data), "values")
+    return list(data)
+
+
+def _check_count(tensor: Tensor, count: int, what: str) -> None:
+    if count != math.prod(tensor.shape):
+        shape = tensor.shape
+        raise Refusal(400, f"inputs: {tensor.name!r} must hold as much as its shape {shape} says, got {count} {what}.")
+
+
+def _parted(name: str, binary: bytes) -> list[str]:
+    found, at = [], 0
+    while at < len(binary):
+        end = at + 4 + int.from_bytes(binary[at : at + 4], "little")
+        if at + 4 > len(binary) or end > len(binary):
+            raise Refusal(400, f"inputs: {name!r} must hold strings, each after four bytes with its length.")
+        try:
+            found.append(binary[at + 4 : end].decode())
+        except UnicodeDecodeError:
+            raise Refusal(400, f"inputs: {name!r} must hold strings in UTF-8.") from None
+        at = end
+    return found

@@ -1,0 +1,1 @@
+"""Learners of other libraries: import ``bayesvote.integrations.river`` or ``bayesvote.integrations.capymoa``."""

@@ -1,0 +1,1 @@
+"""Readers of CSV, LIBSVM and Parquet files, and model files."""
