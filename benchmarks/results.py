@@ -67,7 +67,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "trees": _run("trees", 30, "mixed", timed=True),
     "drift": _run("drift", 12, "mixed", "logistic"),
     "posterior": _run("posterior", 1, "logistic"),
-    "calibration": _run("calibration", 6, "default", "mixed", "logistic", "boosters"),
+    "calibration": _run("calibration", 3, "default", "mixed", "logistic", "boosters"),
     "selection": _run("selection", 20, "default", "mixed", "logistic"),
     "passes": _run("passes --seeds 2 3 4 5", 60, "batch"),
     "accuracy": _run("accuracy 2", 20, "default", timed=True),
