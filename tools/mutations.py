@@ -4,8 +4,8 @@
 tests fails, and survives if all of them pass. The checkout does not change. There is one copy per core, with its own
 environment and build, so that only the edited kernel is compiled again.
 
-Run ``python -m tools mutations`` for all edits, or ``python -m tools mutations linear joint`` for those with one of these
-words in their file or name. An edit whose text is no longer in the sources is listed. The exit code is 1 if an edit
+Run ``python -m tools mutations`` for all edits, or ``python -m tools mutations linear joint`` for those with one of
+these words in their file or name. An edit whose text is no longer in the sources is listed. The exit code is 1 if an edit
 survives or is out of date.
 """
 
