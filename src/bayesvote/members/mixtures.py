@@ -4,7 +4,6 @@ from typing import Any
 
 from bayesvote.core.checks import integer
 from bayesvote.members.base import Bank
-from bayesvote.members.committees import Committees
 from bayesvote.members.ferns import FernBank
 from bayesvote.members.linear import LinearBank
 from bayesvote.members.logistic import LogisticBank
@@ -13,6 +12,7 @@ from bayesvote.members.neighbours import NeighbourBank
 from bayesvote.members.perceptron import PerceptronBank
 from bayesvote.members.trees import TreeBank
 from bayesvote.members.union import Union
+from bayesvote.members.wrappers.committees import Committees
 
 REFINED = (1.0, 3.0, 10.0, 20.0)  # rates
 NEIGHBOURS = (256, 1024)  # rows
