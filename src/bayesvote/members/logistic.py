@@ -43,7 +43,7 @@ class LogisticBank(Bank[LogisticState]):
 
     A row with the label y = -1, 1 has the likelihood :math:`1/(1 + e^{-y w'x})`, where x begins with a 1 for the bias.
     The prior is N(0, I/precision). The posterior after each row is approximated by a Gaussian at its mode, with the
-    curvature there (Laplace). There is no learning rate: the more uncertain a weight is, the farther it moves. With
+    curvature there (Laplace). A learning rate is not needed: the more uncertain a weight is, the farther it moves. With
     more than two classes there is one regression of each class against the rest.
 
     The score is half the log-odds of the probability averaged over the weights, a/sqrt(1 + v pi/8) for log-odds a of
