@@ -32,10 +32,11 @@ class Bank(Stateful[S]):
     """
 
     _internal = (
-        "advance attributions check_names current_state draws_features empty_scores frozen_state kept_rows "
-        "rebuilt runs_user_code score shaped share wants_scaled"
+        "advance attributions check_names current_state derives_shape draws_features empty_scores frozen_state "
+        "kept_rows rebuilt runs_user_code score shaped share wants_scaled"
     )
     draws_features: ClassVar[bool] = False  # True if members see random features, ``max_features`` of them
+    derives_shape: ClassVar[bool] = False  # True if ``shape`` depends on the parts
     learns: bool = True  # False if the members do not change with the rows
 
     @property
@@ -164,7 +165,8 @@ class CompositeBank(Bank[S]):
     """
 
     _internal = "compose leaves shape_of_parts weight_checkers"
-    leaves: tuple[Bank[Any], ...]  # the innermost banks that see rows of the same shape
+    derives_shape = True
+    leaves: tuple[Bank[Any], ...]  # the innermost banks that see rows of the same shape; empty if the parts see others
     weight_checkers: tuple[Bank[Any], ...]  # the innermost banks that accept some sample weights only
 
     def compose(self) -> None:
@@ -194,7 +196,7 @@ class CompositeBank(Bank[S]):
         shape = self._shape
         if shape is not None:
             for leaf in self.leaves:
-                if leaf._shape != shape:
+                if (leaf.shape if leaf.derives_shape else leaf._shape) != shape:
                     break
             else:
                 return shape

@@ -24,7 +24,7 @@ _ROUNDING = 1e-12
 _LEAST_PRECISION = 1e-40
 
 
-class LogisticState(NamedTuple):
+class LogisticRegressionState(NamedTuple):
     """Gaussians over the weights, of which the first is the bias.
 
     There is one Gaussian per member for two classes, else one per member and class. Only the lower triangles of the
@@ -38,7 +38,7 @@ class LogisticState(NamedTuple):
 
 
 @dataclass
-class LogisticBank(Bank[LogisticState]):
+class LogisticBank(Bank[LogisticRegressionState]):
     r"""Bayesian logistic regressions: each keeps a Gaussian over its weights and a bias, with all correlations.
 
     A row with the label y = -1, 1 has the likelihood :math:`1/(1 + e^{-y w'x})`, where x begins with a 1 for the bias.
@@ -96,12 +96,12 @@ class LogisticBank(Bank[LogisticState]):
     def _precisions(self) -> Array:
         return np.resize(np.asarray(self.precision, dtype=np.float64), self.n_members)
 
-    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> LogisticState:
+    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> LogisticRegressionState:
         """Draw the features of each member; all weights have their prior."""
         m, k, per = self.n_members, min(self.max_features, n_features), 1 if n_classes == 2 else n_classes
         mask = random_subsets(n_features, m, k, rng)
         covariances = np.eye(k + 1) / self._precisions[:, None, None, None]
-        return LogisticState(
+        return LogisticRegressionState(
             features=np.nonzero(mask)[1].reshape(m, k).astype(np.uint32),
             mask=mask.T.astype(np.uint8, order="C"),
             means=np.zeros((m, per, k + 1)),
@@ -140,7 +140,7 @@ class LogisticBank(Bank[LogisticState]):
             total.looked[:, features] += shares[:, i, None]
         return total
 
-    def wider(self, n_features: int, rng: np.random.Generator) -> LogisticState:
+    def wider(self, n_features: int, rng: np.random.Generator) -> LogisticRegressionState:
         """Return a wider state, in which members see new features up to ``max_features``."""
         old = self.current_state
         (d, m), k = old.mask.shape, old.features.shape[1]
@@ -162,7 +162,7 @@ class LogisticBank(Bank[LogisticState]):
         size = 1 + min(self.max_features, n_features)
         return 8 * self.n_members * (1 if n_classes == 2 else n_classes) * size**2
 
-    def validate(self, state: LogisticState) -> None:
+    def validate(self, state: LogisticRegressionState) -> None:
         """Raise an error for invalid features, and for Gaussians that no stream leads to."""
         all_finite(state)
         require(agree(state.features, state.mask, 1), "features and mask must agree")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, InputError, Labels, integer
+from bayesvote.core.checks import Array, Labels, integer
 from bayesvote.core.rows import Rows, started
 from bayesvote.core.state import Shape, require, within
 from bayesvote.members.attribution import Attribution
@@ -61,6 +61,7 @@ class Compact(TransformerBank[SeenColumns]):
     max_features: int = 2**17  # bounds the memory: 1 MiB per member with a weight of 8 bytes per feature
 
     own_bytes = 4  # of ``column_of``
+    _widening = False  # True while the members already have more columns than ``capacity``
 
     def __post_init__(self) -> None:
         """Check the bank and the numbers of columns."""
@@ -77,9 +78,17 @@ class Compact(TransformerBank[SeenColumns]):
         """Return the changed bank behind the same numbers of columns."""
         return Compact(change(self.bank), self.first, self.max_features)
 
-    def shape_of_parts(self) -> None:
-        """Return None: the wrapped bank does not know the width of the rows."""
-        return
+    @property
+    def shape(self) -> Shape | None:
+        """Features of the rows, and classes; None before the start."""
+        return self.shape_of_parts()
+
+    def shape_of_parts(self) -> Shape | None:
+        """Return the shape of the rows, unless the wrapped bank was started or widened by itself."""
+        shape, own = self._shape, self._own
+        if shape is None or own is None or self._widening:
+            return shape
+        return shape if self.bank.shape == (own.capacity[0], shape.n_classes) else None
 
     def inner_shape(self, own: SeenColumns, shape: Shape) -> Shape:
         """Return the shape of the rows that the members see: one feature per column."""
@@ -115,7 +124,7 @@ class Compact(TransformerBank[SeenColumns]):
         """Score checked row t before learning row t; widen the members after the rows that need it."""
         from bayesvote.members.wrappers._compact_kernels import renumber
 
-        seen = self._checked_columns()
+        seen = self.own
         weights, limit = w if self.learns else NO_WEIGHTS, self._limit(seen)
         found, top = list[Array](), 0
         while top < rows.n or not found:
@@ -167,27 +176,23 @@ class Compact(TransformerBank[SeenColumns]):
     def _limit(self, seen: SeenColumns) -> int:
         return min(self.max_features, len(seen.column_of))
 
-    def _checked_columns(self) -> SeenColumns:
-        """Return the columns, which kernels trust to fit the members."""
-        seen, shape = self.own, started(self.who, self._shape)
-        if self.bank.shape != (seen.capacity[0], shape.n_classes):
-            do = "Call start on the Compact bank."
-            raise InputError(self.who, "the wrapped bank", "must not be started or widened by itself", do=do)
-        return seen
-
     def _renumbered(self, rows: Rows) -> tuple[Rows, NDArray[np.int32]]:
         """Return rows as the members see them when nothing is learned, and the feature of every value."""
         from bayesvote.members.wrappers._compact_kernels import renumber
 
-        seen = self._checked_columns()
+        seen = self.own
         values, columns, features, starts, _, _ = renumber(rows, NO_WEIGHTS, seen, self._limit(seen), 0)
         return Rows(rows.n, int(seen.capacity[0]), None, values, columns, starts, rows.has_nan), features
 
     def _widen_bank(self, seen: SeenColumns, capacity: int) -> None:
         rng = np.random.default_rng([int(seen.seed[0]), capacity])
         shape = Shape(capacity, started(self.who, self.bank.shape).n_classes)
-        self.bank.install(self.bank.wider(capacity, rng), shape)
-        seen.capacity[0] = capacity
+        self._widening = True  # for other threads that look at the shape meanwhile
+        try:
+            self.bank.install(self.bank.wider(capacity, rng), shape)
+            seen.capacity[0] = capacity
+        finally:
+            self._widening = False
 
     def _features(self) -> NDArray[np.intp]:
         """Return the feature of every column in use."""
