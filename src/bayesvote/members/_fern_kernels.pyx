@@ -227,38 +227,7 @@ cdef inline void find_cells(
                     cell[b] = -1
 
 
-cdef inline void count_two(
-    double *counts,
-    Py_ssize_t n_counts,
-    const int64_t *cell,
-    Py_ssize_t group,
-    Py_ssize_t n,
-    double smoothing,
-    const Py_ssize_t *y,
-    const double *w,
-    bint learn,
-    double *above,
-    double *below,
-) noexcept nogil:
-    """Read the smoothed counts of each row and member, as odds; then add the row to the counts."""
-    cdef Py_ssize_t b, g, at
-    cdef int64_t c
-    cdef double *own
-    for b in range(n):
-        for g in range(group):
-            at = b * group + g
-            c = cell[g * BLOCK + b]
-            if c < 0:
-                above[at] = NAN
-                continue
-            own = counts + g * n_counts + c
-            above[at] = own[1] + smoothing
-            below[at] = own[0] + smoothing
-            if learn:
-                own[y[b]] += w[b]
-
-
-cdef inline void count_many(
+cdef inline void count(
     double *counts,
     Py_ssize_t n_counts,
     const int64_t *cell,
@@ -272,12 +241,29 @@ cdef inline void count_many(
     double *above,
     double *below,
 ) noexcept nogil:
-    """Read the smoothed counts of each row and member, as parts of their sum; then add the row to the counts."""
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t b, g, k
+    """Read the smoothed counts of each row and member; then add the row to the counts.
+
+    The scores are ratios above / below: with two classes (one score per member) the odds, else the shares of the sum.
+    """
+    cdef Py_ssize_t b, g, k, at
     cdef int64_t c
     cdef double total
     cdef double *own
+    if width == 1:
+        for b in range(n):
+            for g in range(group):
+                at = b * group + g
+                c = cell[g * BLOCK + b]
+                if c < 0:
+                    above[at] = NAN
+                    continue
+                own = counts + g * n_counts + c
+                above[at] = own[1] + smoothing
+                below[at] = own[0] + smoothing
+                if learn:
+                    own[y[b]] += w[b]
+        return
+    at = 0
     for b in range(n):
         for g in range(group):
             c = cell[g * BLOCK + b]
@@ -361,35 +347,20 @@ def answer(
                         n,
                         cell + g * BLOCK,
                     )
-                if n_classes == 2:
-                    count_two(
-                        counts + i * n_counts,
-                        n_counts,
-                        cell,
-                        group,
-                        n,
-                        smoothing,
-                        y_ + top,
-                        w_ + top,
-                        learn,
-                        above,
-                        below,
-                    )
-                else:
-                    count_many(
-                        counts + i * n_counts,
-                        n_counts,
-                        cell,
-                        group,
-                        n,
-                        width,
-                        smoothing,
-                        y_ + top,
-                        w_ + top,
-                        learn,
-                        above,
-                        below,
-                    )
+                count(
+                    counts + i * n_counts,
+                    n_counts,
+                    cell,
+                    group,
+                    n,
+                    width,
+                    smoothing,
+                    y_ + top,
+                    w_ + top,
+                    learn,
+                    above,
+                    below,
+                )
                 half_log_ratios(above, below, n * group * width)
                 for b in range(n):
                     for k in range(group * width):

@@ -166,8 +166,8 @@ class CompositeBank(Bank[S]):
 
     _internal = "compose leaves shape_of_parts weight_checkers"
     derives_shape = True
-    leaves: tuple[Bank[Any], ...]  # the innermost banks that see rows of the same shape; empty if the parts see others
-    weight_checkers: tuple[Bank[Any], ...]  # the innermost banks that accept some sample weights only
+    leaves: tuple[Bank[Any], ...] = ()  # the innermost banks that see rows of this shape; empty if the parts see others
+    weight_checkers: tuple[Bank[Any], ...] = ()  # the innermost banks that accept some sample weights only
 
     def compose(self) -> None:
         """Derive what depends on the parts, so that learning a row need not ask each of them."""

@@ -120,6 +120,7 @@ class TransformerBank(WrapperBank[tuple[O, Any]], Generic[O]):
     The state is a pair: the wrapper's own state, and that of the wrapped bank.
     """
 
+    _internal = "blank_own inner_shape install_own own own_bytes validate_own"
     _own: O | None = None
 
     @abstractmethod
