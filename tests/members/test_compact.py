@@ -214,3 +214,21 @@ def test_columns_that_no_rows_lead_to_are_rejected(field: str, at: int, value: i
 def test_numbers_of_columns_must_make_sense(options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be"):
         Compact(PerceptronBank(1), **options)
+
+
+def test_members_that_were_started_by_themselves_are_noticed() -> None:
+    one = Compact(PerceptronBank(2), first=4).start(20, rng=0)
+    both = Union([one, PerceptronBank(2)]).start(20, rng=0)
+    row = np.ones((1, 20))
+    both.scores_then_learn(row, [1])
+    one.bank.start(1)
+    banks: list[Bank[Any]] = [one, both]
+    for bank in banks:
+        assert bank.shape is None
+        with pytest.raises(ValueError, match="must be started"):
+            bank.scores(row)
+        with pytest.raises(ValueError, match="must be started"):
+            bank.scores_then_learn(row, [1])
+    both.start(20, rng=0)
+    assert one.shape == both.shape == (20, 2)
+    both.scores_then_learn(row, [1])

@@ -18,8 +18,8 @@ from bayesvote.core import threads as _threads
 from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
 from bayesvote.core.rows import RowsLike
 from bayesvote.core.state import MOST_ROWS
-from bayesvote.members.frozen import Frozen
 from bayesvote.members.naive_bayes import NaiveBayesBank
+from bayesvote.members.wrappers import Frozen
 from oracles.members import NaiveBayes
 
 

@@ -111,7 +111,7 @@ def test_blocks_of_rows_change_nothing() -> None:
     ("options", "message"),
     [
         ({"windows": ()}, "at least one"),
-        ({"windows": (20, 10)}, "rising"),
+        ({"windows": (20, 10)}, "increasing"),
         ({"windows": (2**25,)}, "up to"),
         ({"windows": (0,)}, "windows"),
         ({"windows": (4, 100)}, "at most the 4 rows"),

@@ -14,8 +14,8 @@ from scipy.sparse import csc_array, csr_array, csr_matrix
 from bayesvote.core import threads as _threads
 from bayesvote.core.checks import Array, Labels
 from bayesvote.core.rows import RowsLike
-from bayesvote.members.frozen import Frozen, pretrain
 from bayesvote.members.perceptron import PerceptronBank
+from bayesvote.members.wrappers import Frozen, pretrain
 from oracles.members import Perceptron
 
 

@@ -177,3 +177,13 @@ def test_scales_that_no_stream_leads_to_are_refused(name: str, value: float, wor
     spoilt[0] = value
     with pytest.raises(ValueError, match=words):
         bank.validate((state[0]._replace(**{name: spoilt}), state[1]))
+
+
+def test_members_that_were_started_by_themselves_do_not_get_rows_of_other_scales() -> None:
+    bank = Scaled(PerceptronBank(2)).start(3)
+    bank.bank.start(5)
+    assert bank.shape is None
+    with pytest.raises(ValueError, match="must be started"):
+        bank.scores(np.ones((1, 5)))
+    bank.bank.start(3)
+    assert bank.scores(np.ones((1, 3))).shape == (1, 2)

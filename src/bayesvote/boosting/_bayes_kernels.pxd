@@ -1,6 +1,6 @@
-"""Kernels of naive Bayes members, each with statistics of its own.
+"""Kernels of naive Bayes members that each have their own statistics.
 
-The last axis of all statistics runs over the members, so that the inner loops do, where members can be taken together.
+The last axis of all statistics runs over the members, and so do the inner loops where all members do the same.
 """
 
 from libc.math cimport exp, log, sqrt
@@ -11,19 +11,19 @@ cdef extern from "logs.h" nogil:
 
 cdef extern from *:
     """
-    /* Pseudo-samples: of a feature's overall variance in each class's, and of each value of a binary feature
-     * (where one whole sample is too much for one-hot data such as mushrooms). */
+    /* Pseudo-counts: samples of the overall variance added to that of each class, and samples of each value of a
+     * binary feature. For the latter, 1 is too much for one-hot data such as mushrooms. */
     #define VARIANCE_PRIOR 1.0
     #define BINARY_PRIOR 0.1
-    /* Products are kept as a factor and a logarithm. So many variances, and so many binary features, are multiplied
-     * before the logarithm is taken: each lies well within 1e-10 to 1e10, and the factor in range. */
+    /* Products are kept as a factor and a logarithm. This many variances, or binary features, are multiplied before
+     * the logarithm is taken. Each is well within 1e-10 to 1e10, so the product stays in the range of doubles. */
     #define VARIANCES 16
     #define VALUES 8
-    /* A product of probabilities is raised by a power of two whenever it falls below its inverse. */
+    /* A product of probabilities below 1 / RAISE is multiplied by RAISE, a power of two, which is exact. */
     #define RAISE 0x1p300
     #define LOG_RAISE 207.94415416798358 /* 300 log 2 */
 
-    /* The loops over the members that take the time. In C, to say that the arrays do not overlap. */
+    /* The loops over the members that take most of the time. In C, to declare that the arrays do not overlap. */
 
     static inline void multiply_four(double *restrict product, ptrdiff_t m, const double *restrict stats,
                                      const double *restrict none, const double *restrict inverse) {
@@ -95,7 +95,7 @@ cdef extern from *:
     const double LOG_RAISE
 
 
-# One booster's state, see :class:`bayesvote.boosting._state.BoosterState`.
+# State of one booster, see :class:`bayesvote.boosting._state.BoosterState`.
 cdef struct State:
     Py_ssize_t d
     Py_ssize_t m
@@ -112,25 +112,25 @@ cdef struct State:
     uint64_t *clock
 
 
-# What naive Bayes members make of a row, and what of all rows. Products: (..., 2, m), factor and logarithm.
+# Intermediate results of naive Bayes members. Products have the shape (..., 2, m): factor and logarithm.
 cdef struct BayesWork:
-    double *row  # (d,), the row with its zeros
-    double *facts  # (3, d), see `look`
-    Py_ssize_t *unusual  # (1 + d,), how many binary features do not show their first value, and which
-    double *usual  # (2, 2, m), per class the probability that all binary features show their first value
-    double *given  # (2, 2, m), per class its probability and that of the row, but for a constant
-    double *apart  # (d, m), squared deviations of the row from the means of its class, in overall variances
-    double *spread  # (d, m), those of the past rows of its class, and the prior's
+    double *row  # (d,): the dense row
+    double *facts  # (3, d): see `look`
+    Py_ssize_t *unusual  # (1 + d,): number of binary features that do not have their first value, then these features
+    double *usual  # (2, 2, m): per class, probability that all binary features have their first value
+    double *given  # (2, 2, m): per class, joint probability of class and row, up to a constant
+    double *apart  # (d, m): squared deviations of the row from the means of its class, in overall variances
+    double *spread  # (d, m): those of the past rows of its class, plus the pseudo-count
     double *buffer  # (3, m)
 
 
 cdef inline Py_ssize_t bayes_room(Py_ssize_t d, Py_ssize_t m) noexcept nogil:
-    """Numbers that the work needs."""
+    """Return the size of the space that `arrange_work` needs."""
     return 5 * d + 1 + 11 * m + 2 * d * m
 
 
 cdef inline void arrange_work(const State *state, double *space, BayesWork *work) noexcept nogil:
-    """Divide the space up, and find what depends on the state alone."""
+    """Divide the space among the arrays, and compute what depends on the state only."""
     cdef Py_ssize_t d = state.d
     cdef Py_ssize_t m = state.m
     work.row = space
@@ -148,9 +148,9 @@ cdef inline void arrange_work(const State *state, double *space, BayesWork *work
 cdef inline void look(const State *state, const BayesWork *work) noexcept nogil:
     """Prepare a row for naive Bayes, in the state's order of features.
 
-    For a continuous feature ``facts`` holds its value and the inverse of its overall variance. For a binary
-    one, 1 if it is the second value, then b and c such that b + c q is its probability where q is that of the
-    second value; b = 1 and c = 0 for a value that was never learned, which so says nothing.
+    For a continuous feature, ``facts`` holds its value and the inverse of its overall variance. For a binary feature
+    it holds 1 if the feature has the second value, else 0; then b and c such that the probability of its value is
+    b + c q, where q is that of the second value. A value that was never learned has b = 1 and c = 0: it is ignored.
     """
     cdef Py_ssize_t d = state.d
     cdef double *facts = work.facts
@@ -179,7 +179,7 @@ cdef inline void look(const State *state, const BayesWork *work) noexcept nogil:
 
 
 cdef inline void usual_all(const State *state, Py_ssize_t c, const BayesWork *work) noexcept nogil:
-    """Probability of the first values of all binary features in class c, by all members."""
+    """Compute the probability of the first values of all binary features in class c, for all members."""
     cdef Py_ssize_t d = state.d
     cdef Py_ssize_t m = state.m
     cdef Py_ssize_t n_continuous = state.n_continuous[0]
@@ -215,7 +215,7 @@ cdef inline void usual_all(const State *state, Py_ssize_t c, const BayesWork *wo
 cdef inline void usual_one(
     const State *state, double total, Py_ssize_t c, Py_ssize_t i, const BayesWork *work
 ) noexcept nogil:
-    """The same by one member, to the last bit."""
+    """Do what `usual_all` does for one member, with identical results."""
     cdef Py_ssize_t d = state.d
     cdef Py_ssize_t m = state.m
     cdef Py_ssize_t n_continuous = state.n_continuous[0]
@@ -243,9 +243,9 @@ cdef inline void usual_one(
 
 
 cdef inline void weigh(const State *state, Py_ssize_t c, const BayesWork *work) noexcept nogil:
-    """Probability of class c and the row by all members.
+    """Compute the joint probability of class c and the row, for all members.
 
-    Sums of a / v over variances v are kept as one fraction, whose denominator, their product, is needed anyway.
+    Sums of a / v over variances v are kept as one fraction, whose denominator, the product of all v, is needed anyway.
     """
     cdef Py_ssize_t d = state.d
     cdef Py_ssize_t m = state.m
@@ -302,9 +302,9 @@ cdef inline void weigh(const State *state, Py_ssize_t c, const BayesWork *work) 
 
 
 cdef inline double to_opinion(double odds, double n0, double n1) noexcept nogil:
-    """2 P(class 1) - 1 from the odds of class 1, or from the class weights alone while a class is unknown.
+    """Return 2 P(class 1) - 1 from the odds of class 1, or from the class weights only while a class is unknown.
 
-    Odds are NaN where a value is infinitely unlikely in both classes, and count for nothing then.
+    Odds are NaN if a value has the probability 0 in both classes, and are then ignored.
     """
     if n0 == 0.0 or n1 == 0.0 or odds != odds:
         odds = (n1 + BINARY_PRIOR) / (n0 + BINARY_PRIOR)
@@ -312,7 +312,7 @@ cdef inline double to_opinion(double odds, double n0, double n1) noexcept nogil:
 
 
 cdef inline void bayes_opinions(const State *state, const BayesWork *work, double *opinions) noexcept nogil:
-    """2 P(class 1) - 1 by all naive Bayes members."""
+    """Compute 2 P(class 1) - 1 for all naive Bayes members."""
     cdef Py_ssize_t m = state.m
     cdef const double *given = work.given
     cdef double odds
@@ -325,7 +325,7 @@ cdef inline void bayes_opinions(const State *state, const BayesWork *work, doubl
 
 
 cdef inline void foresee(const State *state, Py_ssize_t label, const BayesWork *work) noexcept nogil:
-    """Work out for all members at once what `learned_opinion` needs of each."""
+    """Compute for all members what `learned_opinion` needs of each."""
     cdef Py_ssize_t d = state.d
     cdef Py_ssize_t m = state.m
     cdef const double *means = state.stats + 2 * label * d * m
@@ -353,10 +353,10 @@ cdef inline void foresee(const State *state, Py_ssize_t label, const BayesWork *
 cdef inline double learned_opinion(
     const State *state, const BayesWork *work, Py_ssize_t label, double weight, Py_ssize_t i
 ) noexcept nogil:
-    """Teach member i the row but for its continuous features; return its opinion once it has learned these too.
+    """Let member i learn the row except its continuous features; return its opinion as if it had learned these, too.
 
-    With n past samples of the class a mean moves by w / (n + w) of the deviation, and w n / (n + w) times
-    the squared deviation is added to the squares.
+    With n past samples of the class, a mean moves by w / (n + w) of the deviation, and the squares grow by
+    w n / (n + w) times the squared deviation.
     """
     cdef Py_ssize_t d = state.d
     cdef Py_ssize_t m = state.m
@@ -409,7 +409,7 @@ cdef inline double learned_opinion(
 cdef inline void learn_continuous(
     const State *state, Py_ssize_t label, const double *weight, const BayesWork *work
 ) noexcept nogil:
-    """Teach all members the continuous features of a row whose weights are in their totals already.
+    """Let all members learn the continuous features of a row that is already in their totals.
 
     Weighted running mean and squared deviations (West 1979).
     """
@@ -431,7 +431,7 @@ cdef inline void learn_continuous(
 cdef inline void learn_binary(
     const State *state, Py_ssize_t label, const double *weight, const BayesWork *work
 ) noexcept nogil:
-    """Teach all members the row's class and its binary features."""
+    """Let all members learn the row's class and its binary features."""
     cdef Py_ssize_t m = state.m
     cdef double *totals = state.totals + label * m
     cdef double *counts
@@ -451,7 +451,7 @@ cdef inline void learn_binary(
 cdef inline void to_moments(
     double *first_stat, double *second_stat, const double *totals, Py_ssize_t m, double first, double second
 ) noexcept nogil:
-    """Turn the weights of a second value into means and squared deviations."""
+    """Convert weights of a second value to means and squared deviations."""
     cdef double gap = second - first
     cdef double share
     cdef Py_ssize_t i
@@ -471,7 +471,7 @@ cdef inline void swap(double *a, double *b, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline void make_continuous(const State *state, Py_ssize_t p) noexcept nogil:
-    """A third value makes a feature continuous; what its members learned of it so far is kept exactly."""
+    """Make a feature with a third value continuous; the conversion of its statistics is exact."""
     cdef Py_ssize_t d = state.d
     cdef Py_ssize_t m = state.m
     cdef double first = state.pair[p]
@@ -495,7 +495,7 @@ cdef inline void make_continuous(const State *state, Py_ssize_t p) noexcept nogi
 
 
 cdef inline void notice(const State *state, double weight, const BayesWork *work) noexcept nogil:
-    """Take in what is common to all members of a row to be learned, then look at it again."""
+    """Learn what is common to all members of a row, then prepare the row again."""
     cdef Py_ssize_t d = state.d
     cdef Py_ssize_t known = state.n_continuous[0]
     cdef double x, part, rest, deviation

@@ -1,4 +1,4 @@
-"""The boosters' kernels: the one loop over the rows, and each booster's vote and way to teach its members."""
+"""Kernels of the boosters: one loop over the rows, and the vote and the learning rule of each booster."""
 
 cimport numpy as cnp
 from libc.math cimport INFINITY, exp, floor, log, sqrt
@@ -45,7 +45,7 @@ cdef enum:  # as in _state.py
 
 cdef extern from *:
     """
-    /* Keeps the vote of a member that was never wrong finite. */
+    /* Errors are clipped to this value, so that the vote of a member that was never wrong is finite. */
     #define LEAST_ERROR 1e-10
     #define LOG_2 0.6931471805599453
     """
@@ -53,7 +53,7 @@ cdef extern from *:
     const double LOG_2
 
 
-# How a booster works; see :class:`bayesvote.boosting._state.Rule`.
+# Settings of a booster, see :class:`bayesvote.boosting._state.Rule`.
 cdef struct How:
     int kind
     double gamma
@@ -62,20 +62,20 @@ cdef struct How:
     Py_ssize_t first
 
 
-# What is known of a row while its members are asked and taught.
+# Intermediate results of the members for one row.
 cdef struct Work:
     double *scores  # (m,)
-    double *opinions  # (m,), the scores brought into [-1, 1]
-    double *weight  # (m,), the weight that each member learns the row with; signed by the label for Perceptrons
+    double *opinions  # (m,), the scores clipped to [-1, 1]
+    double *weight  # (m,), weight with which each member learns the row; signed by the label for Perceptrons
 
 
 cdef inline double cut(double score) noexcept nogil:
-    """A score brought into [-1, 1], where those of naive Bayes are already."""
+    """Clip a score to [-1, 1], which does not change those of naive Bayes."""
     return min(max(score, -1.0), 1.0)
 
 
 cdef double oza_vote(const State *state, const double *scores, double vote) noexcept nogil:
-    """Add the members' votes; one logarithm for the product of a group's odds."""
+    """Add the members' votes, with one logarithm for the product of a group's odds."""
     cdef Py_ssize_t m = state.m
     cdef const double *rights = state.record
     cdef const double *wrongs = state.record + m
@@ -117,10 +117,10 @@ cdef double oza_teach(
     for i in range(m):
         margin = sign * scores[i]
         right = scores[i] >= 0.0 if label == 1 else scores[i] < 0.0
-        if state.bayes or margin <= 0.0:  # a Perceptron that is right does not move, whatever k is
+        if state.bayes or margin <= 0.0:  # a Perceptron that is right does not change, for any k
             k = draw_poisson(rate, key, draw + <uint64_t> i)
             if not state.bayes:
-                k = min(k, floor(-margin / length) + 1.0)  # until it is right
+                k = min(k, floor(-margin / length) + 1.0)  # no more updates once it is right
                 work.weight[i] = sign * k
                 scores[i] += work.weight[i] * length
             elif k > 0.0:
@@ -129,13 +129,13 @@ cdef double oza_teach(
             right = scores[i] >= 0.0 if label == 1 else scores[i] < 0.0
         record = state.record + (i if right else m + i)
         record[0] += rate
-        if record[0] > 0.0:  # unless a tiny rate was rounded to 0
+        if record[0] > 0.0:  # a tiny rate may have been rounded to 0
             rate = rate * half / record[0]
     return rate
 
 
 cdef inline Py_ssize_t selected(const double *errors, Py_ssize_t start, Py_ssize_t pool) noexcept nogil:
-    """The member of least error among ``pool``, the first one of equals."""
+    """Return the member of least error in a pool, the first one in a tie."""
     cdef Py_ssize_t best = start
     cdef Py_ssize_t i
     for i in range(start + 1, start + pool):
@@ -170,7 +170,7 @@ cdef double gradient_teach(
     cdef Py_ssize_t i
     while start < state.m:
         for i in range(start, start + how.pool):
-            if sign * scores[i] > 0.0 and not state.bayes:  # it neither moves nor errs
+            if sign * scores[i] > 0.0 and not state.bayes:  # a Perceptron that is right neither changes nor errs
                 continue
             w = weight / (1.0 + exp(sign * total))
             if state.bayes:
@@ -242,7 +242,7 @@ def _project(x):
 cdef void smooth_weigh(
     int kind, const State *state, const double *opinions, Py_ssize_t label, double weight, double step
 ) noexcept nogil:
-    """Teach the experts, or the convex weights by a step."""
+    """Update the record: the mistakes of the experts, or the convex weights by a gradient step."""
     cdef double sign = 2.0 * label - 1.0
     cdef double first = 0.0
     cdef Py_ssize_t i
@@ -341,7 +341,7 @@ cdef void run_rows(
         columns = columns_of(rows, t)
         values = rows.values + rows.starts[t]
         n = 0
-        square = 1.0  # the constant term's
+        square = 1.0  # of the constant term
         for p in range(rows.starts[t + 1] - rows.starts[t]):
             if values[p] != 0.0:
                 used[n] = columns[p]
@@ -399,10 +399,10 @@ cdef void run_rows(
 
 
 def run(rule, state, rows, label, weight, carry, votes):
-    """Vote on each row, then learn it; a row with NaN, or of no weight, is not learned.
+    """Vote on each row, then learn it; a row with NaN, or of weight 0, is not learned.
 
-    The members may be part of a booster's: ``carry`` and ``votes`` hold what those before them make of each row,
-    and are left with what these make of it.
+    The members may be a part of a booster's members. ``carry`` and ``votes`` hold the results of the members before
+    them for each row, and are updated.
     """
     label, weight = contiguous(label), contiguous(weight)
     cdef How how

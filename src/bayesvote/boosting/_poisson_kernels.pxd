@@ -1,10 +1,11 @@
-"""Poisson draws from a counter: draw ``number`` under a key is the same whatever else was drawn."""
+"""Counter-based Poisson draws: draw ``number`` of a key does not depend on what else was drawn."""
 
 from libc.math cimport exp, fabs, floor, lgamma, log, sqrt
 from libc.stdint cimport uint64_t
 
 cdef extern from *:
     """
+    /* The constants of SplitMix64: 2^64 divided by the golden ratio, and two multipliers found by search. */
     #define GOLDEN 0x9E3779B97F4A7C15ULL
     #define MIX_1 0xBF58476D1CE4E5B9ULL
     #define MIX_2 0x94D049BB133111EBULL
@@ -25,25 +26,26 @@ cdef inline double uniform(uint64_t key, uint64_t number, uint64_t step) noexcep
     """Return value ``step`` of stream ``number``, strictly between 0 and 1."""
     cdef uint64_t stream = mix(key + number * GOLDEN)
     cdef uint64_t bits = mix(stream + (step + 1) * GOLDEN)
-    return (<double> (bits >> 12) + 0.5) / 4503599627370496.0  # 2 ** 52, so that all values are exact
+    return (<double> (bits >> 12) + 0.5) / 4503599627370496.0  # 2 ** 52: all values are exact
 
 
 cdef inline double draw_poisson(double mean, uint64_t key, uint64_t number) noexcept nogil:
-    """Draw from Poisson(mean): by inversion, or for large means by rejection (PTRS; Hoermann 1993)."""
+    """Draw from Poisson(mean): by inversion, or by rejection if the mean is at least 10 (PTRS; Hoermann 1993)."""
     cdef double u, v, k, mass, below, a, b, inverse_alpha, tail, accept
     cdef uint64_t step = 0
-    if not mean < 1e300:  # nothing to choose from so far out, and NaN would never be accepted
+    if not mean < 1e300:  # the spread is below rounding there, and NaN would never be accepted
         return mean
     if mean < 10.0:
         u = uniform(key, number, 0)
         k = 0.0
         mass = exp(-mean)
         below = mass
-        while u > below and mass > 1e-20:  # further out the sum can no longer reach u
+        while u > below and mass > 1e-20:  # smaller masses no longer change the sum, which may stay below u
             k += 1.0
             mass *= mean * (1.0 / k)
             below += mass
         return k
+    # All constants below are those of PTRS in the paper.
     b = 0.931 + 2.53 * sqrt(mean)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)

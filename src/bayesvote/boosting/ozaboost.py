@@ -1,4 +1,4 @@
-"""OzaBoost: online AdaBoost of Oza and Russell."""
+"""OzaBoost: online AdaBoost (Oza and Russell 2001)."""
 
 from dataclasses import dataclass
 
@@ -14,16 +14,16 @@ from bayesvote.losses import LossScale
 class OzaBoost(Booster):
     r"""Online AdaBoost (Oza and Russell 2001).
 
-    A sample comes with :math:`\lambda` = its weight. Each member in turn learns it
-    :math:`k \sim \mathrm{Poisson}(\lambda)` times; then, k = 0 or not, its label by the member as it is now
-    is checked. If it is right,
+    Initially :math:`\lambda` is the sample weight. Each member in turn learns the sample
+    :math:`k \sim \mathrm{Poisson}(\lambda)` times. Then its prediction is checked, also if k = 0. If the prediction is
+    right,
 
     .. math:: \lambda^{sc} \leftarrow \lambda^{sc} + \lambda, \quad \lambda \leftarrow \lambda N / (2 \lambda^{sc}),
 
-    otherwise the same with :math:`\lambda^{sw}`; N is the sum of the weights of the samples so far. With
-    :math:`e = \lambda^{sw} / (\lambda^{sc} + \lambda^{sw})` the member votes with :math:`\log((1 - e) / e)`, so
-    against itself if e > 1/2; e is kept within [1e-10, 1 - 1e-10]. The two rows of the state's record are
-    :math:`\lambda^{sc}` and :math:`\lambda^{sw}`.
+    otherwise the same with :math:`\lambda^{sw}`, where N is the sum of the sample weights so far. With
+    :math:`e = \lambda^{sw} / (\lambda^{sc} + \lambda^{sw})`, the member votes with :math:`\log((1 - e) / e)`. This
+    reverses its vote if e > 1/2. To keep votes finite, e is clipped to [1e-10, 1 - 1e-10]. The two rows of the state's
+    record are :math:`\lambda^{sc}` and :math:`\lambda^{sw}`.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class OzaBoost(Booster):
     loss_scale = LossScale.LOG_ODDS
 
     def most_record(self, rows: Array, seen: Array) -> Array:
-        """A row counts by its weight or, as it is part of what it is divided by, by half of all weight at most."""
+        """Bound a row's contribution by its weight, or by half of all weight: it is part of its own divisor."""
         return rows * seen
 
     def most_learned(self, state: BoosterState) -> Array:
-        """Poisson draws are far less than ten times their mean, or 80 where that is small."""
+        """Bound a Poisson draw by 80 plus ten times its mean, which it exceeds with a probability below 1e-100."""
         return np.asarray(10 * state.record.sum(axis=1) + 80.0 * state.clock[:, 1:])
 
     def _rule(self) -> Rule:

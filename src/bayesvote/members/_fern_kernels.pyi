@@ -23,7 +23,6 @@ def answer(
     rows: Rows,
     y: Labels,
     w: Array,
-    learn: bool,
     state: FernState,
     smoothing: float,
     begin: int,

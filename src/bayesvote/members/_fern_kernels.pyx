@@ -1,4 +1,4 @@
-"""Kernels of the random ferns: choosing the questions; scoring and counting many rows at a time."""
+"""Kernels of random ferns: choose the questions, and score and count blocks of rows."""
 
 import numpy as np
 
@@ -16,16 +16,17 @@ cdef extern from "logs.h" nogil:
 cnp.import_array()
 
 cdef enum:
-    # Rows answered at a time: few enough for their features to stay in the first cache.
+    # Rows answered at a time: 64 rows of 64 features take 32 KiB, the size of a usual first-level cache.
     BLOCK = 64
-    # Members counted side by side: their counts do not wait for each other, and their scores fill a cache line.
+    # Members counted together: their counts are independent, so the processor overlaps them, and 8 scores of 8 bytes
+    # fill a cache line.
     _GROUP = 8
 
 GROUP = _GROUP
 
 
 def cuts(ordered, found, n_found):
-    """Find the midpoints between neighbouring values of each feature, given in order with NaN last."""
+    """Find the midpoints between adjacent values of each feature, which are sorted with NaN last."""
     cdef const double *ordered_ = doubles(ordered)
     cdef double *found_ = own_doubles(found)
     cdef Py_ssize_t *n_found_ = own_labels(n_found)
@@ -53,7 +54,7 @@ cdef inline double xlogx(double x) noexcept nogil:
 
 
 cdef double gain_of(const double *no, const double *yes, Py_ssize_t n_classes) noexcept nogil:
-    """Return total weight times information gain of a question, from the class counts of its answers."""
+    """Return the information gain of a question, times the total weight, from the class counts of its answers."""
     cdef double n_no = 0.0
     cdef double n_yes = 0.0
     cdef double gain
@@ -69,7 +70,7 @@ cdef double gain_of(const double *no, const double *yes, Py_ssize_t n_classes) n
     return gain
 
 
-# Rows that questions can still tell apart.
+# Rows that further questions can still separate.
 cdef struct Leaves:
     Py_ssize_t n_rows
     Py_ssize_t n_leaves
@@ -96,10 +97,10 @@ cdef void tally(
 
 
 def choose(values, y, w, found, n_found, state, features, Py_ssize_t first, Py_ssize_t last):
-    """Choose the questions of members first to last: the candidates that tell most beside those before.
+    """Choose the questions of members first to last: the candidates of largest gain given the questions before.
 
-    Rows go on from question to question in leaves, one per pattern of answers so far. Only leaves with more
-    than one class are kept, as no question could tell more about the others.
+    Rows are grouped in leaves, one per pattern of answers so far. Only leaves with more than one class are kept, as no
+    question gains anything on the others.
     """
     y, w = contiguous(y), contiguous(w)
     cdef Py_ssize_t n = dim(values, 1)
@@ -129,7 +130,7 @@ def choose(values, y, w, found, n_found, state, features, Py_ssize_t first, Py_s
     with nogil:
         for r in range(n):
             total += w_[r]
-        rounding = 1e-10 * total  # gains that differ by less are equal, and the first of them is taken
+        rounding = 1e-10 * total  # far above rounding of sums: gains that differ by less count as equal; the first wins
         for i in range(first, last):
             leaves.n_rows, leaves.n_leaves = n, 1
             for r in range(n):
@@ -138,7 +139,7 @@ def choose(values, y, w, found, n_found, state, features, Py_ssize_t first, Py_s
             for q in range(depth):
                 question = i * depth + q
                 best = -INFINITY
-                # The first candidate stands if no gain is a number, so that no weights lead outside the arrays.
+                # Start with the first candidate, so that indices are valid even if every gain is NaN.
                 j = candidates[question * n_candidates]
                 features_[question] = <int32_t> j
                 thresholds[question] = found_[j * n]
@@ -206,7 +207,7 @@ cdef inline void find_cells(
     Py_ssize_t n,
     int64_t *cell,
 ) noexcept nogil:
-    """Answer one member's questions for n rows of the tile: where their counts begin, -1 to abstain."""
+    """Answer one member's questions for n rows of the tile: the position of their counts, -1 to abstain."""
     cdef const double *column
     cdef double threshold
     cdef int64_t step
@@ -226,38 +227,7 @@ cdef inline void find_cells(
                     cell[b] = -1
 
 
-cdef inline void count_two(
-    double *counts,
-    Py_ssize_t n_counts,
-    const int64_t *cell,
-    Py_ssize_t group,
-    Py_ssize_t n,
-    double smoothing,
-    const Py_ssize_t *y,
-    const double *w,
-    bint learn,
-    double *above,
-    double *below,
-) noexcept nogil:
-    """Read the smoothed counts of each row and member, as odds; then add the row to them."""
-    cdef Py_ssize_t b, g, at
-    cdef int64_t c
-    cdef double *own
-    for b in range(n):
-        for g in range(group):
-            at = b * group + g
-            c = cell[g * BLOCK + b]
-            if c < 0:
-                above[at] = NAN
-                continue
-            own = counts + g * n_counts + c
-            above[at] = own[1] + smoothing
-            below[at] = own[0] + smoothing
-            if learn:
-                own[y[b]] += w[b]
-
-
-cdef inline void count_many(
+cdef inline void count(
     double *counts,
     Py_ssize_t n_counts,
     const int64_t *cell,
@@ -271,12 +241,29 @@ cdef inline void count_many(
     double *above,
     double *below,
 ) noexcept nogil:
-    """Read the smoothed counts of each row and member, as parts of their sum; then add the row to them."""
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t b, g, k
+    """Read the smoothed counts of each row and member; then add the row to the counts.
+
+    The scores are ratios above / below: with two classes (one score per member) the odds, else the shares of the sum.
+    """
+    cdef Py_ssize_t b, g, k, at
     cdef int64_t c
     cdef double total
     cdef double *own
+    if width == 1:
+        for b in range(n):
+            for g in range(group):
+                at = b * group + g
+                c = cell[g * BLOCK + b]
+                if c < 0:
+                    above[at] = NAN
+                    continue
+                own = counts + g * n_counts + c
+                above[at] = own[1] + smoothing
+                below[at] = own[0] + smoothing
+                if learn:
+                    own[y[b]] += w[b]
+        return
+    at = 0
     for b in range(n):
         for g in range(group):
             c = cell[g * BLOCK + b]
@@ -300,7 +287,6 @@ def answer(
     rows,
     y,
     w,
-    bint learn,
     state,
     double smoothing,
     Py_ssize_t begin,
@@ -309,11 +295,12 @@ def answer(
     Py_ssize_t last,
     out,
 ):
-    """Score rows begin to end by members first to last; with learn, count each row after its scores.
+    """Score rows begin to end by members first to last, and count each row after its scores; without labels none is.
 
-    Scores are half log-odds where out has one column per member, else half log-probabilities.
+    Scores are half the log-odds if ``out`` has one column per member, else half the log-probabilities.
     """
     y, w = contiguous(y), contiguous(w)
+    cdef bint learn = dim(y, 0) > 0
     cdef RowView view
     view_rows(rows, &view)
     cdef Py_ssize_t n_members = dim(state.counts, 0)
@@ -360,35 +347,20 @@ def answer(
                         n,
                         cell + g * BLOCK,
                     )
-                if n_classes == 2:
-                    count_two(
-                        counts + i * n_counts,
-                        n_counts,
-                        cell,
-                        group,
-                        n,
-                        smoothing,
-                        y_ + top,
-                        w_ + top,
-                        learn,
-                        above,
-                        below,
-                    )
-                else:
-                    count_many(
-                        counts + i * n_counts,
-                        n_counts,
-                        cell,
-                        group,
-                        n,
-                        width,
-                        smoothing,
-                        y_ + top,
-                        w_ + top,
-                        learn,
-                        above,
-                        below,
-                    )
+                count(
+                    counts + i * n_counts,
+                    n_counts,
+                    cell,
+                    group,
+                    n,
+                    width,
+                    smoothing,
+                    y_ + top,
+                    w_ + top,
+                    learn,
+                    above,
+                    below,
+                )
                 half_log_ratios(above, below, n * group * width)
                 for b in range(n):
                     for k in range(group * width):

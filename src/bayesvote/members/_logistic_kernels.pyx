@@ -1,4 +1,4 @@
-"""Kernels of logistic regressions with a Gaussian over their weights; one after the other, each over all rows."""
+"""Kernels of Bayesian logistic regressions, which process one regression after the other, each over all rows."""
 
 cimport numpy as cnp
 from libc.math cimport copysign, exp, fabs, log1p, sqrt
@@ -15,16 +15,16 @@ cdef extern from "triangle.h" nogil:
 
 cnp.import_array()
 
-cdef double ROUNDING = 1e-12
+cdef double ROUNDING = 1e-12  # a variance this small relative to the sizes of its parts is rounding, and counts as 0
 
 
 cdef struct Regression:
-    Py_ssize_t size  # of the weights: the bias, then one for each feature it sees
+    Py_ssize_t size  # number of weights: the bias, then one for each feature
     double *mean
     double *covariance
     double *x
     double *s  # the covariance times x
-    double *u  # u u' is to be taken from the covariance
+    double *u  # u u' is still to be subtracted from the covariance, if ``put_off``
     bint put_off
 
 
@@ -37,9 +37,9 @@ cdef inline double inner(const double *a, const double *b, Py_ssize_t n) noexcep
 
 
 cdef inline double odds_of(Regression *own, double *variance) noexcept nogil:
-    """Log-odds at the mean of the weights, and their variance: 0 where rounding has left nothing of it.
+    """Return the log-odds at the mean of the weights; set their variance, which is 0 if only rounding is left of it.
 
-    Where features are of very different sizes, the covariance can be off by more than what is left of a direction.
+    With features of very different sizes, rounding of the covariance can exceed the variance in some direction.
     """
     cdef double size = 0.0
     cdef Py_ssize_t i
@@ -57,11 +57,11 @@ cdef inline double odds_of(Regression *own, double *variance) noexcept nogil:
 
 
 cdef inline void learn(Regression *own, double odds, double variance, bint positive, double w) noexcept nogil:
-    """Go to the mode of the posterior that has learned a label, and take its curvature there.
+    """Move the mean to the mode of the posterior after a label, and take the curvature there.
 
-    The covariance of a weight with the log-odds is at most the root of both variances (Cauchy and Schwarz). Rounding
-    can leave more where it has left nothing of a direction; held to that, no row takes more from the variance of a
-    weight than there is, and the covariance stays as small as the prior's in every place.
+    The covariance of a weight with the log-odds is at most the root of the product of both variances (Cauchy-Schwarz).
+    Rounding can exceed this bound in directions of almost no variance. With the bound enforced, no row subtracts more
+    from the variance of a weight than there is, and no covariance exceeds that of the prior.
     """
     cdef double sign = 1.0 if positive else -1.0
     cdef double miss = sigmoid(-settled(sign * odds, w * variance))
@@ -80,9 +80,9 @@ cdef inline void learn(Regression *own, double odds, double variance, bint posit
 
 
 def run(rows, y, w, features, means, covariances, Py_ssize_t first, Py_ssize_t last, out):
-    """Scores of regressions first to last for every row, before it is learned; without labels nothing is.
+    """Score every row by regressions first to last, before it is learned; without labels none is.
 
-    There is a regression for each member or, with more than two classes, for each member and class.
+    There is one regression per member or, with more than two classes, per member and class.
     """
     y, w = contiguous(y), contiguous(w)
     cdef RowView view
@@ -116,7 +116,7 @@ def run(rows, y, w, features, means, covariances, Py_ssize_t first, Py_ssize_t l
                 gather(&view, t, seen, k, own.x + 1)
                 odds = odds_of(&own, &variance)
                 score = odds / sqrt(1.0 + PI_EIGHTH * variance)
-                if per > 1:  # the log-probability of the class against the rest
+                if per > 1:  # the log-probability of the class in the regression against the rest
                     score = -log1p(exp(-score)) if score > 0.0 else score - log1p(exp(score))
                 out_[t * total + q] = 0.5 * score
                 if y_ != NULL and w_[t] != 0.0 and variance > 0.0:

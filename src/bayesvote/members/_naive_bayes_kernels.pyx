@@ -1,7 +1,7 @@
-"""Naive Bayes kernels: the evidence of each feature from shared statistics, then its sum per member.
+"""Naive Bayes kernels: log-likelihood ratios of each feature from shared statistics, then their sum per member.
 
-The first runs row by row over a range of features, the second over a range of rows. Gaussian features and binary ones,
-which cost far less, are kept apart. Many short loops with few arrays and no branches: such the compiler vectorises.
+`weigh` runs row by row over a range of features, `add_up` over a range of rows. Gaussian features are kept apart from
+binary ones, which cost far less. Loops are short, with few arrays and no branches, so that compilers vectorise them.
 """
 
 cimport numpy as cnp
@@ -22,29 +22,29 @@ cdef extern from "rows.h" nogil:
 
 cnp.import_array()
 
-# Kinds of features by the values seen: none, one, two, more (or declared Gaussian).
+# Kinds of features, by the number of values seen: 0, 1, 2, or 3 for more values and for features declared Gaussian.
 cdef double NOTHING = 0.0
 cdef double TWO = 2.0
 cdef double MANY = 3.0
 
 cdef enum:
-    LANES = 16  # features are worked on in so many at a time: a rest would be slow
+    LANES = 16  # loops run over a multiple of two vectors of eight numbers, so that no slow scalar loop is left over
 
 cdef extern from *:
     """
-    /* Squared distances in variances above this are as good as certain; larger ones could overflow. */
+    /* Larger squared distances, in variances, are clipped: they are certain, and could overflow. */
     #define FARTHEST 1e12
-    /* Sums of squares below this are taken for none, or their quotients would overflow. */
+    /* Smaller sums of squares count as 0: their quotients could overflow. */
     #define LEAST 1e-200
     """
     const double FARTHEST
     const double LEAST
 
 
-# Some of the features, side by side: arrays of one row per class, and single rows.
+# Some of the features in adjacent places: arrays of one row per class, and single rows.
 cdef struct Features:
     Py_ssize_t n
-    Py_ssize_t width  # of a row: n up to whole lanes
+    Py_ssize_t width  # of a row: n rounded up to whole lanes
     Py_ssize_t n_classes
     Py_ssize_t *places
     double *shown  # four rows
@@ -62,12 +62,12 @@ cdef struct Features:
 
 
 cdef Py_ssize_t needed(Py_ssize_t n, Py_ssize_t n_classes) noexcept nogil:
-    """Numbers that `arrange` needs for n features."""
+    """Return the size of the space that `arrange` needs for n features."""
     return (n + LANES) * (1 + 4 + 5 + 6 * n_classes)
 
 
 cdef void arrange(Features *f, Py_ssize_t n, Py_ssize_t n_classes, double *space) noexcept nogil:
-    """Divide the space up, behind the places."""
+    """Divide the space among the arrays."""
     cdef Py_ssize_t width = (n + LANES - 1) // LANES * LANES
     cdef Py_ssize_t block = n_classes * width
     f.n, f.width, f.n_classes = n, width, n_classes
@@ -90,7 +90,7 @@ cdef void arrange(Features *f, Py_ssize_t n, Py_ssize_t n_classes, double *space
 cdef inline void take(
     const double *source, Py_ssize_t d, Py_ssize_t rows, const Features *f, double *out
 ) noexcept nogil:
-    """Some features of each row."""
+    """Copy some features of each row."""
     cdef Py_ssize_t k, i
     for k in range(rows):
         for i in range(f.n):
@@ -100,7 +100,7 @@ cdef inline void take(
 cdef inline void put(
     const double *source, const Features *f, Py_ssize_t rows, Py_ssize_t d, double *target
 ) noexcept nogil:
-    """Put back what `take` took."""
+    """Copy the features back to where `take` found them."""
     cdef Py_ssize_t k, i
     for k in range(rows):
         for i in range(f.n):
@@ -108,7 +108,7 @@ cdef inline void put(
 
 
 cdef inline void take_values(const double *row, const Features *f) noexcept nogil:
-    """Take some features of a row; of those declared Bernoulli, whether they are above 0."""
+    """Copy some features of a row; of a feature declared Bernoulli, 1 if it is above 0, else 0."""
     cdef const double *declared = f.shown + 3 * f.width
     cdef double v
     cdef Py_ssize_t i
@@ -118,7 +118,7 @@ cdef inline void take_values(const double *row, const Features *f) noexcept nogi
 
 
 cdef inline void pool(const Features *f) noexcept nogil:
-    """Count, mean and sum of squares of all classes together, class by class (Chan, Golub and LeVeque 1979)."""
+    """Pool count, mean and sum of squares of all classes (Chan, Golub and LeVeque 1979)."""
     cdef Py_ssize_t width = f.width
     cdef double *n = f.total
     cdef double *middle = f.middle
@@ -147,7 +147,7 @@ cdef inline void pool(const Features *f) noexcept nogil:
 
 
 cdef inline void gaussians(const Features *f, double rows) noexcept nogil:
-    """Mean and variance per class, each with so many ``rows`` of all classes together added to its own."""
+    """Compute mean and variance per class, smoothed by ``rows`` rows of all classes together."""
     cdef Py_ssize_t width = f.width
     cdef const double *n = f.total
     cdef const double *middle = f.middle
@@ -171,7 +171,7 @@ cdef inline void gaussians(const Features *f, double rows) noexcept nogil:
 
 
 cdef inline void gaussian_ratios(const Features *f, Py_ssize_t k) noexcept nogil:
-    """Log-likelihood ratios of class k to class 0 for Gaussian features; none where x is missing or nothing spread."""
+    """Compute log-likelihood ratios of class k to class 0 for Gaussian features; 0 if x is missing or all are equal."""
     cdef const double *x = f.x
     cdef const double *spread = f.spread
     cdef const double *mu_0 = f.mu
@@ -193,7 +193,7 @@ cdef inline void gaussian_ratios(const Features *f, Py_ssize_t k) noexcept nogil
 
 
 cdef inline void bernoulli_ratios(const Features *f, Py_ssize_t k, double extra) noexcept nogil:
-    """Log-likelihood ratios of class k to class 0 for binary features, ``extra`` rows added to each value."""
+    """Compute log-likelihood ratios of class k to class 0 for binary features, with ``extra`` rows for each value."""
     cdef const double *x = f.x
     cdef const double *first = f.shown
     cdef const double *count_0 = f.count
@@ -212,7 +212,7 @@ cdef inline void bernoulli_ratios(const Features *f, Py_ssize_t k, double extra)
 
 
 cdef inline bint shows_news(const Features *f) noexcept nogil:
-    """Whether a value is neither missing nor one of the two shown."""
+    """Return True if a value is neither missing nor one of the first two."""
     cdef const double *x = f.x
     cdef const double *first = f.shown
     cdef const double *second = f.shown + f.width
@@ -224,7 +224,7 @@ cdef inline bint shows_news(const Features *f) noexcept nogil:
 
 
 cdef inline void learn_kinds(const Features *f) noexcept nogil:
-    """Take note of the first and the second value shown."""
+    """Store the first and the second value of each feature."""
     cdef const double *x = f.x
     cdef double *first = f.shown
     cdef double *second = f.shown + f.width
@@ -241,7 +241,7 @@ cdef inline void learn_kinds(const Features *f) noexcept nogil:
 
 
 cdef inline void learn_counts(const Features *f, Py_ssize_t c, double weight) noexcept nogil:
-    """Count a row of class c; missing values add nothing."""
+    """Count a row of class c, except its missing values."""
     cdef const double *x = f.x
     cdef const double *first = f.shown
     cdef double *count = f.count + c * f.width
@@ -254,7 +254,7 @@ cdef inline void learn_counts(const Features *f, Py_ssize_t c, double weight) no
 
 
 cdef inline void learn_moments(const Features *f, Py_ssize_t c, double weight) noexcept nogil:
-    """Add a row of class c, counted already, to the means and sums of squares (West 1979)."""
+    """Add a row of class c, which is already counted, to the means and sums of squares (West 1979)."""
     cdef const double *x = f.x
     cdef const double *count = f.count + c * f.width
     cdef double *mean = f.mean + c * f.width
@@ -264,7 +264,7 @@ cdef inline void learn_moments(const Features *f, Py_ssize_t c, double weight) n
     for j in range(f.width):
         far = x[j] - mean[j] if x[j] == x[j] else 0.0
         step = weight * far / count[j] if x[j] == x[j] else 0.0
-        # Rounding may carry the mean past a row that is all of the weight, and squares would fall below 0.
+        # If this row has all of the weight, rounding may move the mean beyond x, and the sum of squares below 0.
         step = step if fabs(step) < fabs(far) else far
         scatter[j] += weight * far * (far - step)
         mean[j] += step
@@ -273,7 +273,7 @@ cdef inline void learn_moments(const Features *f, Py_ssize_t c, double weight) n
 cdef inline void moments_of_two(
     double *statistics, const double *shown, Py_ssize_t d, Py_ssize_t n_classes, Py_ssize_t j
 ) noexcept nogil:
-    """Means and sums of squares of a feature with at most two values, from their counts."""
+    """Compute the means and sums of squares of a feature with at most two values, from their counts."""
     cdef Py_ssize_t block = n_classes * d
     cdef double n, others, apart
     cdef double *at
@@ -297,14 +297,14 @@ cdef Py_ssize_t divide(
     Features *many,
     Features *few,
 ) noexcept nogil:
-    """Divide features lo to hi into Gaussian and binary ones; return how many are Gaussian since this row's value."""
+    """Divide features lo to hi into Gaussian and binary ones; return the number that become Gaussian with this row."""
     cdef Py_ssize_t n_many = 0
     cdef Py_ssize_t n_third = 0
     cdef Py_ssize_t a = 0
     cdef Py_ssize_t b = 0
     cdef Py_ssize_t j
     cdef bint third
-    cdef Py_ssize_t *order = <Py_ssize_t *> space  # the Gaussian ones from the front, the others from the back
+    cdef Py_ssize_t *order = <Py_ssize_t *> space  # Gaussian features from the front, the others from the back
     for j in range(lo, hi):
         third = (
             shown[2 * d + j] == TWO
@@ -347,12 +347,12 @@ cdef Py_ssize_t weigh_some(
     double *out,
     double *space,
 ) noexcept nogil:
-    """Do what `weigh` does from one row on up to the next that shows a binary feature's new value, and return that."""
+    """Do what `weigh` does, up to the next row with a new value of a binary feature; return that row."""
     cdef Features many, few
     cdef Py_ssize_t block = n_classes * d
     cdef Py_ssize_t t = start
     cdef Py_ssize_t j, k
-    # Until this row is learned, if it is, some features are Gaussian for it alone.
+    # Some features are Gaussian for this row only, unless it is learned.
     cdef bint for_now = divide(X + start * d, shown, d, lo, hi, n_classes, space, &many, &few) > 0
     take(shown, d, 4, &many, many.shown)
     take(shown, d, 4, &few, few.shown)
@@ -401,10 +401,10 @@ cdef Py_ssize_t weigh_some(
 
 
 def weigh(X, y, weight, state, double rows, double extra, Py_ssize_t lo, Py_ssize_t hi, prior, out):
-    """Evidence of features lo to hi for each row, before it is learned; without labels none is.
+    """Compute log-likelihood ratios of features lo to hi for each row, before it is learned; without labels none is.
 
-    ``prior[k - 1, t]`` and ``out[k - 1, t]`` are the log-ratios of class k to class 0, of the classes and of each
-    feature's value. The share that holds feature 0 does the classes.
+    ``prior[k - 1, t]`` and ``out[k - 1, t]`` are the log-ratios of class k to class 0, of the class weights and of each
+    feature's value. The call with feature 0 also processes the class weights, each increased by 1 (Laplace smoothing).
     """
     y, weight = contiguous(y), contiguous(weight)
     cdef Py_ssize_t n = dim(X, 0)
@@ -436,7 +436,7 @@ def weigh(X, y, weight, state, double rows, double extra, Py_ssize_t lo, Py_ssiz
 
 
 def add_up(prior, ratio, state, Py_ssize_t start, Py_ssize_t last, out):
-    """Sum the log-ratios per member, rows start to last; ``out[k]`` is (rows, members). The lanes are rows."""
+    """Sum the log-ratios per member, rows start to last; ``out[k]`` is (rows, members). Vectors run over rows."""
     cdef Py_ssize_t n_ratios = dim(ratio, 0)
     cdef Py_ssize_t n_rows = dim(ratio, 1)
     cdef Py_ssize_t d = dim(ratio, 2)
@@ -468,7 +468,7 @@ def add_up(prior, ratio, state, Py_ssize_t start, Py_ssize_t last, out):
 
 
 def centre(ratios, out):
-    """Scores of K classes with mean zero, from the K - 1 log-ratios to class 0."""
+    """Compute scores of K classes with mean 0, from the K - 1 log-ratios to class 0."""
     cdef Py_ssize_t n_ratios = dim(ratios, 0)
     cdef Py_ssize_t size = dim(ratios, 1) * dim(ratios, 2)
     cdef const double *ratios_ = doubles(ratios)

@@ -1,4 +1,4 @@
-"""Kernels of nearest neighbours: the last rows are kept column by column, so that distances are taken many at a time."""
+"""Kernels of nearest neighbours. Rows are stored by column, so that distances are computed as vectors."""
 
 cimport numpy as cnp
 from libc.math cimport log, sqrt
@@ -12,8 +12,9 @@ cnp.import_array()
 
 cdef extern from *:
     """
-    #define FARTHEST 1e15 /* values beyond count as this: squares of single precision must be finite, and sums of them */
-    #define SMOOTHING 0.3 /* votes that the classes share before any neighbour votes */
+    #define FARTHEST 1e15 /* larger values are clipped: sums of their squares must stay finite in single precision */
+    #define SMOOTHING 0.3 /* votes that all classes share before any neighbour votes, as in the leaves of the trees: the
+                             score of five neighbours of one class is then log(1 + 5 / 0.15) / 2, about 1.8 at most */
     """
     const double FARTHEST
     const double SMOOTHING
@@ -32,7 +33,7 @@ cdef Py_ssize_t space_for(Py_ssize_t k) noexcept:
 
 
 cdef int look(object rows, object features, double *space, Seen *seen) except -1:
-    """Look at rows, of which the features are gathered one row at a time."""
+    """Set up the view of rows, whose features are gathered one row at a time."""
     view_rows(rows, &seen.rows)
     seen.features = places(features)
     seen.k = dim(features, 0)
@@ -42,7 +43,7 @@ cdef int look(object rows, object features, double *space, Seen *seen) except -1
 
 
 cdef inline void fetch(const Seen *seen, Py_ssize_t t) noexcept nogil:
-    """Put the features of row t into x, in single precision."""
+    """Copy the features of row t to x, in single precision."""
     cdef Py_ssize_t j
     gather(&seen.rows, t, seen.features, seen.k, seen.wide)
     for j in range(seen.k):
@@ -50,7 +51,7 @@ cdef inline void fetch(const Seen *seen, Py_ssize_t t) noexcept nogil:
 
 
 def keep(rows, y, w, Py_ssize_t first, Py_ssize_t last, features, columns, weights, count, before):
-    """Keep rows first to last, but those of weight 0, in place of the oldest; note how many were kept before each."""
+    """Keep rows first to last, except those of weight 0, in place of the oldest; store the number kept before each."""
     cdef Seen seen
     cdef Py_ssize_t capacity = dim(columns, 1)
     cdef const Py_ssize_t *y_ = labels(y)
@@ -80,7 +81,7 @@ def keep(rows, y, w, Py_ssize_t first, Py_ssize_t last, features, columns, weigh
 cdef inline void measure(
     const float *columns, Py_ssize_t capacity, const float *x, Py_ssize_t k, Py_ssize_t n, float *out
 ) noexcept nogil:
-    """Squared distances of x from n rows."""
+    """Compute the squared distances of x from n rows."""
     cdef const float *a
     cdef const float *b
     cdef const float *c
@@ -112,7 +113,7 @@ cdef struct Nearest:
 
 
 cdef inline void insert(Nearest *nearest, float distance, Py_ssize_t slot) noexcept nogil:
-    """Put a row among the nearest; of rows as near the one that came first stays before."""
+    """Insert a row among the nearest; equally near rows stay in the order of insertion."""
     cdef Py_ssize_t p = nearest.n
     if nearest.n < nearest.most:
         nearest.n += 1
@@ -129,7 +130,7 @@ cdef inline void insert(Nearest *nearest, float distance, Py_ssize_t slot) noexc
 cdef inline void vote(
     const Nearest *nearest, const double *weights, Py_ssize_t capacity, Py_ssize_t n_classes, double *votes, double *out
 ) noexcept nogil:
-    """Score by the votes of the nearest, each by how much nearer it is than the farthest of them."""
+    """Score by the votes of the nearest rows; a vote is 1 minus the distance relative to the farthest of them."""
     cdef double total = 0.0
     cdef double reach, share
     cdef Py_ssize_t i, c
@@ -152,7 +153,7 @@ cdef inline void vote(
 def score(
     rows, before, Py_ssize_t first, Py_ssize_t last, features, columns, weights, windows, Py_ssize_t neighbours, out
 ):
-    """Score rows first to last, each by the rows kept before it: ``before`` says how many there were."""
+    """Score rows first to last, each by the rows kept before it; ``before`` holds their number."""
     cdef Seen seen
     cdef Nearest nearest
     cdef Py_ssize_t capacity = dim(columns, 1)
@@ -178,18 +179,18 @@ def score(
             fetch(&seen, t)
             n = min(before_[t], longest)
             start = (before_[t] - n) % capacity
-            head = min(n, capacity - start)  # rows before the place where the slots begin anew
+            head = min(n, capacity - start)  # rows before the end of the ring buffer
             measure(columns_ + start, capacity, seen.x, seen.k, head, distances)
             measure(columns_, capacity, seen.x, seen.k, n - head, distances + head)
             nearest.n = 0
             q = 0
-            for i in range(n - 1, -1, -1):  # the latest first: what a shorter window holds is found on the way
+            for i in range(n - 1, -1, -1):  # the latest first, so that shorter windows are complete on the way
                 if nearest.n < nearest.most or distances[i] < nearest.distances[nearest.n - 1]:
                     slot = start + i
                     insert(&nearest, distances[i], slot if slot < capacity else slot - capacity)
                 if n - i == windows_[q]:
                     vote(&nearest, weights_, capacity, n_classes, votes, out_ + (t * m + q) * n_outputs)
                     q += 1
-            while q < m:  # longer than there are rows
+            while q < m:  # windows longer than the number of rows
                 vote(&nearest, weights_, capacity, n_classes, votes, out_ + (t * m + q) * n_outputs)
                 q += 1

@@ -1,4 +1,4 @@
-"""What the kernels of several kinds of members share."""
+"""Functions that the kernels of several kinds of members share."""
 
 from libc.math cimport NAN
 from libc.stdint cimport int32_t
@@ -11,7 +11,7 @@ ctypedef fused Flag:
 cdef inline void transpose(
     const double *values, Py_ssize_t n, Py_ssize_t width, Py_ssize_t block, double *X
 ) noexcept nogil:
-    """Put n dense rows into X, one row of X, of ``block`` numbers, per feature."""
+    """Transpose n dense rows into X, which has one row of ``block`` numbers per feature."""
     cdef Py_ssize_t r, j
     for r in range(n):
         for j in range(width):
@@ -21,7 +21,7 @@ cdef inline void transpose(
 cdef inline void abstain(
     const double *given, const int32_t *columns, Py_ssize_t n, Flag *uses, Py_ssize_t width, Py_ssize_t m, double *row
 ) noexcept nogil:
-    """Put NaN for the m scores that use a missing one of n values; ``uses`` has rows of ``width``."""
+    """Set those of m scores to NaN that use a missing one of n values; ``uses`` has rows of length ``width``."""
     cdef Py_ssize_t p, c
     for p in range(n):
         if given[p] != given[p]:

@@ -1,7 +1,7 @@
-"""Kernels of Perceptrons and passive-aggressive members; weights are laid out (features, scores).
+"""Kernels of Perceptrons and passive-aggressive members; weights have the layout (features, scores).
 
-Sums run over a row's features in their order and are never reordered or fused, so that zeros can be left out,
-and rows, chunks and threads cut anywhere, without changing a bit.
+Sums run over a row's features in order. They are never reordered or fused, so that leaving out zeros, and dividing rows
+into chunks and among threads, does not change a bit of the results.
 """
 
 cimport numpy as cnp
@@ -52,29 +52,30 @@ cdef extern from "rows.h" nogil:
 cnp.import_array()
 
 cdef enum:
-    WORTH_VECTORS = 8  # so many weights by vectors take as long as one by itself, about
+    WORTH_VECTORS = 8  # updating this many weights as vectors takes about as long as updating one by itself
 
-# Rows taken together where none is learned, as many as the lanes of a product.
+# Rows that are scored together when none is learned: as many as the lanes of a product.
 BLOCK = _BLOCK
 
 
-cdef struct Bank:
+# Pointers into the state of a bank of linear members, or into a copy of some of its scores.
+cdef struct LinearView:
     Py_ssize_t n_members
-    Py_ssize_t n_own  # features that each member sees
+    Py_ssize_t n_own  # number of features that each member sees
     Py_ssize_t n_scores
-    Py_ssize_t width  # of a row of weights, which may be wider than the scores
+    Py_ssize_t width  # of a row of weights, which may be padded to more than the scores
     const uint32_t *own
     const uint8_t *uses
     double *W
     double *bias
     double *W_past  # NULL unless averaged
-    double *bias_past  # NULL unless a Perceptron's, like the age
+    double *bias_past  # NULL except for Perceptrons, like the age
     double *age
-    const double *limits  # how far a row may move the weights of each score; NULL for Perceptrons
-    bint squared  # whether the slack is
+    const double *limits  # aggressiveness of each score; NULL for Perceptrons
+    bint squared  # True if the slack is squared
 
 
-cdef int view_bank(object state, Bank *out) except -1:
+cdef int view_state(object state, LinearView *out) except -1:
     out.n_members = dim(state.features, 0)
     out.n_own = dim(state.features, 1)
     out.n_scores = dim(state.weights, 1)
@@ -92,10 +93,46 @@ cdef int view_bank(object state, Bank *out) except -1:
     return 0
 
 
+# Rows to score and to learn.
+cdef struct Lesson:
+    RowView rows
+    bint has_nan
+    const double *values  # those of the rows, with 0 for NaN
+    const Py_ssize_t *y  # NULL if no row is learned
+    const double *weight
+    double *out
+
+
+cdef int view_lesson(
+    object rows,
+    object values,
+    object y,
+    object weight,
+    object state,
+    object limits,
+    bint squared,
+    object out,
+    Lesson *lesson,
+    LinearView *bank,
+) except -1:
+    """Set up the pointers; ``y`` and ``weight`` must be contiguous."""
+    view_rows(rows, &lesson.rows)
+    view_state(state, bank)
+    if dim(limits, 0) > 0:
+        bank.limits = doubles(limits)
+        bank.squared = squared
+    lesson.has_nan = rows.has_nan
+    lesson.values = doubles(values)
+    lesson.y = labels(y) if dim(y, 0) > 0 else NULL
+    lesson.weight = doubles(weight)
+    lesson.out = own_doubles(out)
+    return 0
+
+
 cdef inline void find_steps(
     const double *raw, Py_ssize_t label, double weight, Py_ssize_t per, Py_ssize_t n, double *steps
 ) noexcept nogil:
-    """Find how far each score's weights must move along x: zero without a mistake, and for NaN."""
+    """Compute the step of each score's weights along x: 0 without a mistake, and for NaN."""
     cdef double sign = 1.0 if label == 1 else -1.0
     cdef double step = sign * weight
     cdef Py_ssize_t c, member, start, right, rival
@@ -118,9 +155,9 @@ cdef inline void find_steps(
 
 
 cdef inline double square_length(
-    const RowView *rows, Py_ssize_t t, const double *values, const Bank *bank, Py_ssize_t c
+    const RowView *rows, Py_ssize_t t, const double *values, const LinearView *bank, Py_ssize_t c
 ) noexcept nogil:
-    """Of a row with a 1 for the bias, in the features that a score sees; 0 adds nothing, whether it is there or not."""
+    """Squared length of a row in the features that a score sees, with a 1 for the bias; zeros may be left out."""
     cdef const int32_t *columns
     cdef const uint32_t *own
     cdef double total = 1.0
@@ -146,13 +183,13 @@ cdef inline void find_bounded_steps(
     const RowView *rows,
     Py_ssize_t t,
     const double *values,
-    const Bank *bank,
+    const LinearView *bank,
     const double *raw,
     Py_ssize_t label,
     double weight,
     double *steps,
 ) noexcept nogil:
-    """Find how far each score's weights move along x to make the hinge loss 0, within limits; zero for NaN."""
+    """Compute the step of each score's weights along x that makes the hinge loss 0, within limits; 0 for NaN."""
     cdef Py_ssize_t per = bank.n_scores // bank.n_members
     cdef double sign = 1.0 if label == 1 else -1.0
     cdef double length = 0.0
@@ -184,11 +221,11 @@ cdef inline void find_bounded_steps(
 
 
 cdef inline bint teach_dense(
-    const double *row, Py_ssize_t d, const Bank *bank, const double *steps, Py_ssize_t *wrong
+    const double *row, Py_ssize_t d, const LinearView *bank, const double *steps, Py_ssize_t *wrong
 ) noexcept nogil:
-    """Add step times x to the weights of the mistaken scores, by the features that each member sees.
+    """Add step times x to the weights of the mistaken scores, for the features that each member sees.
 
-    If many are mistaken, nothing is done and False returned: it is quicker to go through all weights by vectors.
+    If many scores are mistaken, do nothing and return False: updating all weights as vectors is faster then.
     """
     cdef Py_ssize_t per = bank.n_scores // bank.n_members
     cdef Py_ssize_t width = bank.width
@@ -199,7 +236,7 @@ cdef inline bint teach_dense(
     cdef double *W
     cdef double step
     for c in range(bank.n_scores):
-        # Written always and counted only when wrong: a branch here would be guessed wrongly too often.
+        # Always write, and count only if wrong: the processor would mispredict a branch here too often.
         wrong[found] = c
         found += steps[c] != 0.0
     if found * n_own * WORTH_VECTORS > d * width:
@@ -221,30 +258,31 @@ cdef inline bint teach_dense(
 
 
 cdef inline void mark_missing(
-    const double *given, const int32_t *columns, Py_ssize_t n, const Bank *bank, double *row
+    const double *given, const int32_t *columns, Py_ssize_t n, const LinearView *bank, double *row
 ) noexcept nogil:
     abstain(given, columns, n, bank.uses, bank.width, bank.n_scores, row)
 
 
 cdef inline double average(double plain, double past, double age) noexcept nogil:
-    """Score of the averaged weights, from those of the plain and the past ones."""
+    """Score by the averaged weights, from the scores by the plain and the past weights."""
     return plain - past / age if age > 0.0 else plain
 
 
 cdef void run_rows(
-    const RowView *rows,
-    const double *values,
-    bint has_nan,
-    const Py_ssize_t *y,
-    const double *weight,
-    const Bank *bank,
+    const Lesson *lesson,
+    const LinearView *bank,
     Py_ssize_t top,
     Py_ssize_t end,
     double *out,
     Py_ssize_t out_width,
     double *scratch,
 ) noexcept nogil:
-    """Score rows top to end, each before it is learned; without labels none is. ``scratch``: four rows of weights."""
+    """Score rows top to end, each before it is learned; without labels none is. ``scratch`` holds 4 rows of weights."""
+    cdef const RowView *rows = &lesson.rows
+    cdef const double *values = lesson.values
+    cdef const Py_ssize_t *y = lesson.y
+    cdef const double *weight = lesson.weight
+    cdef bint has_nan = lesson.has_nan
     cdef double *raw = scratch
     cdef double *past = scratch + bank.width
     cdef double *steps = scratch + 2 * bank.width
@@ -298,27 +336,18 @@ cdef void run_rows(
 def run(rows, values, y, weight, state, limits, bint squared, Py_ssize_t top, Py_ssize_t end, out):
     """Score rows top to end into ``out``, each before it is learned; without labels none is.
 
-    ``values`` are those of the rows with zero for NaN. The average of the weights over all rows learned is
-    W - W_past / age, where W_past adds up every step times the age it was taken at, so that no average is
-    ever formed (Freund and Schapire 1999).
+    ``values`` are those of the rows with 0 for NaN. The average of the weights over all learned rows is
+    W - W_past / age, where W_past sums up every step times the age at which it was made. So the average itself is
+    never stored (Freund and Schapire 1999).
     """
     y, weight = contiguous(y), contiguous(weight)
-    cdef RowView view
-    cdef Bank bank
-    view_rows(rows, &view)
-    view_bank(state, &bank)
-    if dim(limits, 0) > 0:
-        bank.limits = doubles(limits)
-        bank.squared = squared
-    cdef bint has_nan = rows.has_nan
-    cdef const double *values_ = doubles(values)
-    cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
-    cdef const double *weight_ = doubles(weight)
-    cdef double *out_ = own_doubles(out)
+    cdef Lesson lesson
+    cdef LinearView bank
+    view_lesson(rows, values, y, weight, state, limits, squared, out, &lesson, &bank)
     scratch = room(4 * bank.width + 1)
     cdef double *scratch_ = own_doubles(scratch)
     with nogil:
-        run_rows(&view, values_, has_nan, y_, weight_, &bank, top, end, out_, bank.n_scores, scratch_)
+        run_rows(&lesson, &bank, top, end, lesson.out, bank.n_scores, scratch_)
 
 
 cdef inline void copy_columns(
@@ -330,24 +359,15 @@ cdef inline void copy_columns(
 
 
 def run_some(rows, values, y, weight, state, limits, bint squared, Py_ssize_t lo, Py_ssize_t hi, out):
-    """Do what `run` does with all rows, for the scores lo to hi, on a copy that fits the nearest cache.
+    """Do what `run` does with all rows, for scores lo to hi, on a copy that fits the first-level cache.
 
-    Cores that wrote to neighbouring weights would also wait for each other's caches all the time.
+    Without the copy, cores that write to adjacent weights would invalidate each other's cache lines.
     """
     y, weight = contiguous(y), contiguous(weight)
-    cdef RowView view
-    cdef Bank bank
-    view_rows(rows, &view)
-    view_bank(state, &bank)
-    if dim(limits, 0) > 0:
-        bank.limits = doubles(limits)
-        bank.squared = squared
-    cdef bint has_nan = rows.has_nan
-    cdef const double *values_ = doubles(values)
-    cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
-    cdef const double *weight_ = doubles(weight)
-    cdef double *out_ = own_doubles(out)
-    cdef Bank part = bank
+    cdef Lesson lesson
+    cdef LinearView bank
+    view_lesson(rows, values, y, weight, state, limits, squared, out, &lesson, &bank)
+    cdef LinearView part = bank
     cdef Py_ssize_t per = bank.n_scores // bank.n_members
     cdef Py_ssize_t n = hi - lo
     cdef Py_ssize_t d = dim(state.weights, 0)
@@ -379,7 +399,7 @@ def run_some(rows, values, y, weight, state, limits, bint squared, Py_ssize_t lo
             copy_columns(bank.age + lo, 0, part.age, 0, 1, n)
         if averaged:
             copy_columns(bank.W_past + lo, bank.width, part.W_past, part.width, d, n)
-        run_rows(&view, values_, has_nan, y_, weight_, &part, 0, view.n, out_ + lo, bank.n_scores, scratch_)
+        run_rows(&lesson, &part, 0, lesson.rows.n, lesson.out + lo, bank.n_scores, scratch_)
         copy_columns(part.W, part.width, bank.W + lo, bank.width, d, n)
         copy_columns(part.bias, 0, bank.bias + lo, 0, 1, n)
         if bank.age != NULL:
@@ -389,8 +409,8 @@ def run_some(rows, values, y, weight, state, limits, bint squared, Py_ssize_t lo
             copy_columns(part.W_past, part.width, bank.W_past + lo, bank.width, d, n)
 
 
-cdef void own_weights(const double *W, const Bank *bank, double *out) noexcept nogil:
-    """Weights (scores, k) of the features that each member sees."""
+cdef void own_weights(const double *W, const LinearView *bank, double *out) noexcept nogil:
+    """Copy the weights of the features that each member sees, to (scores, k)."""
     cdef Py_ssize_t per = bank.n_scores // bank.n_members
     cdef const uint32_t *own
     cdef Py_ssize_t c, q
@@ -401,12 +421,12 @@ cdef void own_weights(const double *W, const Bank *bank, double *out) noexcept n
 
 
 def score_dense(values, state, Py_ssize_t first, Py_ssize_t last, out):
-    """Score the dense rows first to last, none with NaN: bit for bit what `run` gives, but a block at a time.
+    """Score dense rows without NaN, first to last: results identical to those of `run`, but a block at a time.
 
-    The rows are the lanes, so only the features that a member sees cost anything; those left out would add zero.
+    Vectors run over rows, so the cost is only that of the features that a member sees; the others would add 0.
     """
-    cdef Bank bank
-    view_bank(state, &bank)
+    cdef LinearView bank
+    view_state(state, &bank)
     cdef Py_ssize_t d = dim(state.weights, 0)
     cdef Py_ssize_t per = bank.n_scores // bank.n_members
     cdef bint averaged = bank.W_past != NULL
@@ -447,7 +467,7 @@ def score_dense(values, state, Py_ssize_t first, Py_ssize_t last, out):
 
 
 def compress(X, values, columns, starts):
-    """Copy what is not zero, row after row."""
+    """Compress dense rows: copy the values other than 0, and their columns."""
     cdef const double *X_ = doubles(X)
     cdef double *values_ = own_doubles(values)
     cdef int32_t *columns_ = own_ints(columns)

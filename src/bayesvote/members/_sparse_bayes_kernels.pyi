@@ -12,5 +12,5 @@ def run(
     first: int,
     last: int,
     out: Array,
-    told: Array,
+    per_value: Array,
 ) -> None: ...

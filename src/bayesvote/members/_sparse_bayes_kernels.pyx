@@ -1,7 +1,7 @@
-"""Kernel of naive Bayes over many features: a row costs what it holds other than 0.
+"""Kernel of naive Bayes over many features, in which the cost of a row is that of its values other than 0.
 
-Absent features count together: the rates at which they occur add up, per member and class, and the sum changes only by
-what a row holds. Zeros are skipped, so that dense and sparse rows give the same bits.
+Absent features are counted together: the sum of their rates of occurrence, per member and class, changes only with the
+values of a row. Zeros are skipped, so that dense and sparse rows give identical results.
 """
 
 cimport numpy as cnp
@@ -19,28 +19,28 @@ cdef extern from "logs.h" nogil:
 cnp.import_array()
 
 cdef enum:
-    LANES = 16  # values worked on at a time; loops over whole lanes have no slow rest
+    LANES = 16  # loops run over a multiple of two vectors of eight numbers, so that no slow scalar loop is left over
 
 cdef extern from *:
     """
-    #define OCCURRENCES 0.1 /* occurrences of a feature that are added to those of each class */
-    #define RARE 1e-100 /* a feature that weighs less, relative to the rows, tells nothing: quotients could overflow */
-    #define FARTHEST 1e12 /* squared distances in variances above this are cut off, as larger ones could overflow */
-    #define LEAST 1e-200 /* sums of squares below this are taken for none */
+    #define OCCURRENCES 0.1 /* pseudo-count: occurrences of a feature that are added to those of each class */
+    #define RARE 1e-100 /* features of less weight, relative to the rows, are ignored: quotients could overflow */
+    #define FARTHEST 1e12 /* larger squared distances, in variances, are clipped: they could overflow */
+    #define LEAST 1e-200 /* smaller sums of squares count as 0: quotients could overflow */
     """
     const double OCCURRENCES
     const double RARE
     const double FARTHEST
     const double LEAST
 
-cdef double GAUSSIAN = 3.0
+cdef double GAUSSIAN = 3.0  # a kind in ``values_seen``
 
 
 cdef struct Bayes:
     Py_ssize_t d
     Py_ssize_t m
     Py_ssize_t n_classes
-    double rows  # added to the means and variances of each class, and to its rate of occurrences
+    double rows  # pseudo-count: rows of all classes that are added to each class
     const double *mask
     double *total
     double *missing
@@ -70,14 +70,14 @@ cdef int view_bayes(object state, double rows, Bayes *out) except -1:
 
 
 cdef inline double value_of(const Bayes *bank, Py_ssize_t j, double x) noexcept nogil:
-    """The value as it counts: features declared Bernoulli tell only if they are above 0."""
+    """Return the value of a feature; of a feature declared Bernoulli, 1 if it is above 0, else 0."""
     if bank.declared[j] > 0.0 and x == x:
         return 1.0 if x > 0.0 else 0.0
     return x
 
 
 cdef inline void start_row(const Bayes *bank, Py_ssize_t k, double *out) noexcept nogil:
-    """Log-ratios of class k to class 0, per member, of a row that is all 0."""
+    """Compute the log-ratios of class k to class 0, per member, for a row of zeros."""
     cdef double prior = log((bank.total[k] + 1.0) / (bank.total[0] + 1.0))
     cdef double all_rows = 0.0
     cdef double rate, occurred
@@ -96,7 +96,7 @@ cdef inline void start_row(const Bayes *bank, Py_ssize_t k, double *out) noexcep
         out[i] += (bank.present[i] + rate) / (bank.total[0] + bank.rows)
 
 
-# The values of a row that are not 0, side by side, with what is known of their features.
+# The values of a row that are not 0, with the statistics of their features.
 cdef struct Held:
     Py_ssize_t n
     Py_ssize_t width  # n up to whole lanes
@@ -114,15 +114,15 @@ cdef struct Held:
     double *var
     double *quotient
     double *rest
-    double *count  # of each class, as those below
+    double *count  # per class, like those below
     double *mean
     double *scatter
     double *rows
-    double *out  # of each class but the first
+    double *out  # per class except class 0
 
 
 cdef Py_ssize_t needed(Py_ssize_t n, Py_ssize_t n_classes) noexcept nogil:
-    """Numbers that `hold` needs for n values."""
+    """Return the size of the space that `hold` needs for n values."""
     return (n + LANES) * (14 + 5 * n_classes) + 8
 
 
@@ -178,7 +178,7 @@ cdef void hold(
 
 
 cdef inline void pool(const Held *held, Py_ssize_t n_classes) noexcept nogil:
-    """Take all classes together: rows, and values other than 0 with their mean and squares (Chan et al. 1979)."""
+    """Pool all classes: rows, and values other than 0 with their mean and sum of squares (Chan et al. 1979)."""
     cdef Py_ssize_t width = held.width
     cdef double *n = held.occurred
     cdef double *all_rows = held.all_rows
@@ -209,7 +209,7 @@ cdef inline void pool(const Held *held, Py_ssize_t n_classes) noexcept nogil:
 
 
 cdef inline void gaussian(const Bayes *bank, const Held *held, Py_ssize_t k) noexcept nogil:
-    """Mean and variance of the values of class k, to which those of all classes are added."""
+    """Compute the mean and variance of the values of class k, smoothed by those of all classes."""
     cdef const double *n = held.occurred
     cdef const double *middle = held.middle
     cdef const double *spread = held.spread
@@ -227,10 +227,10 @@ cdef inline void gaussian(const Bayes *bank, const Held *held, Py_ssize_t k) noe
 
 
 cdef void evidence(const Bayes *bank, const Held *held) noexcept nogil:
-    """Log-likelihood ratios of each class to class 0 of the values.
+    """Compute the log-likelihood ratios of the values, of each class to class 0.
 
-    The values of a feature that is 0 in most rows are few, and mislead until they are many: only that they are not 0
-    counts then.
+    A feature that is 0 in most rows has few other values, whose mean and variance are unreliable. Then only the
+    occurrence of a value counts.
     """
     cdef Py_ssize_t width = held.width
     cdef const double *x = held.x
@@ -252,13 +252,13 @@ cdef void evidence(const Bayes *bank, const Held *held) noexcept nogil:
     cdef Py_ssize_t k, p
     cdef bint counts
     pool(held, bank.n_classes)
-    for p in range(width):  # rows in which the feature occurs OCCURRENCES times
+    for p in range(width):  # expected number of rows with OCCURRENCES occurrences
         less[p] = OCCURRENCES * (all_rows[p] / n[p])
-    # Kinds become 1 where the value counts, too.
+    # Set kinds to 1 where the value itself counts: at least a quarter of the rows have one, or it is declared.
     for p in range(width):
         counts = (4.0 * n[p] >= all_rows[p]) | (held.kind[p] == GAUSSIAN)
         held.kind[p] = 1.0 if counts & (held.declared[p] == 0.0) & (held.spread[p] > LEAST) else 0.0
-    # ... and what was declared becomes 1 where there is anything to tell.
+    # Set declared to 1 where the feature counts at all.
     for p in range(width):
         counts = (x[p] == x[p]) & (n[p] > RARE * all_rows[p]) & (all_rows[p] > 0.0)
         held.declared[p] = 1.0 if counts else 0.0
@@ -291,7 +291,7 @@ cdef void evidence(const Bayes *bank, const Held *held) noexcept nogil:
 
 
 cdef inline void learn_value(const Bayes *bank, Py_ssize_t j, double x, Py_ssize_t c, double w) noexcept nogil:
-    """Add a value other than 0 of a row of class c, before the row counts in the total."""
+    """Add a value other than 0 of a row of class c, before the row is added to the total."""
     cdef Py_ssize_t at = c * bank.d + j
     cdef double *present = bank.present + c * bank.m
     cdef const double *uses = bank.mask + j * bank.m
@@ -303,11 +303,11 @@ cdef inline void learn_value(const Bayes *bank, Py_ssize_t j, double x, Py_ssize
         bank.count[at] += w
         far = x - bank.mean[at]
         step = w * far / bank.count[at]
-        # Rounding may carry the mean past a row that is all of the weight, and squares would fall below 0.
+        # If this row has all of the weight, rounding may move the mean beyond x, and the sum of squares below 0.
         step = step if fabs(step) < fabs(far) else far
         bank.scatter[at] += w * far * (far - step)
         bank.mean[at] += step
-    else:  # taken to be other than 0 as often as it was so far
+    else:  # a missing value counts as other than 0 with the rate so far
         for k in range(bank.n_classes):
             occurred += bank.count[k * bank.d + j]
             all_rows += max(bank.total[k] - bank.missing[k * bank.d + j], 0.0)
@@ -318,7 +318,7 @@ cdef inline void learn_value(const Bayes *bank, Py_ssize_t j, double x, Py_ssize
 
 
 def start(state, double rows, out):
-    """Log-ratios (K - 1, m) of a row that is all 0."""
+    """Compute the log-ratios (K - 1, m) of a row of zeros."""
     cdef Bayes bank
     view_bayes(state, rows, &bank)
     cdef double *out_ = own_doubles(out)
@@ -328,10 +328,10 @@ def start(state, double rows, out):
             start_row(&bank, k, out_ + (k - 1) * bank.m)
 
 
-def run(rows, y, weight, state, double smoothing, Py_ssize_t first, Py_ssize_t last, out, told):
-    """Put the log-ratios (K - 1, n, m) of rows first to last into ``out``, each before it is learned.
+def run(rows, y, weight, state, double smoothing, Py_ssize_t first, Py_ssize_t last, out, per_value):
+    """Store the log-ratios (K - 1, n, m) of rows first to last in ``out``, each before it is learned.
 
-    Without labels none is. ``told`` (K - 1, values) gets those of every value, unless it is empty.
+    Without labels no row is learned. ``per_value`` (K - 1, values) gets those of every value, unless it is empty.
     """
     y, weight = contiguous(y), contiguous(weight)
     cdef RowView view
@@ -343,8 +343,8 @@ def run(rows, y, weight, state, double smoothing, Py_ssize_t first, Py_ssize_t l
     cdef const Py_ssize_t *y_ = labels(y) if dim(y, 0) > 0 else NULL
     cdef const double *weight_ = doubles(weight)
     cdef double *out_ = own_doubles(out)
-    cdef double *told_ = own_doubles(told) if dim(told, 1) > 0 else NULL
-    cdef Py_ssize_t n_told = dim(told, 1)
+    cdef double *per_value_ = own_doubles(per_value) if dim(per_value, 1) > 0 else NULL
+    cdef Py_ssize_t n_values = dim(per_value, 1)
     cdef bint has_nan = rows.has_nan
     cdef Py_ssize_t longest = 0
     cdef Held held
@@ -373,8 +373,8 @@ def run(rows, y, weight, state, double smoothing, Py_ssize_t first, Py_ssize_t l
                     uses = bank.mask + held.features[p] * m
                     for i in range(m):
                         sums[i] += found * uses[i]
-                    if told_ != NULL:
-                        told_[k * n_told + view.starts[t] + held.places[p]] = found
+                    if per_value_ != NULL:
+                        per_value_[k * n_values + view.starts[t] + held.places[p]] = found
                 if has_nan:
                     abstain(values, columns, n, bank.mask, m, m, sums)
             if y_ == NULL or weight_[t] == 0.0:

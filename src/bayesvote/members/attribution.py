@@ -1,4 +1,4 @@
-"""What members looked at: weighted sums of their scores, shared out over the features."""
+"""Attributions: weighted sums of the members' scores, divided among the features."""
 
 from typing import Any, NamedTuple
 
@@ -8,59 +8,59 @@ from numpy.typing import NDArray
 from bayesvote.core.checks import Array, Labels
 from bayesvote.core.rows import Rows
 
-_ROUNDING = 1e-6  # of the sizes of all parts; trees keep values in single precision
-_TINY = 1e-150  # scores below take no side: a quotient by them could overflow
+_ROUNDING = 1e-6  # relative to the sum of all sizes; trees keep values in single precision, which has 7 digits
+_TINY = 1e-150  # smaller scores count as 0: a quotient of two such numbers could overflow
 
 
 class Attribution(NamedTuple):
-    """Sums over the members' scores, each score times its coefficient, shared out over the features of every row.
+    """Sums over the members' scores, each score times its coefficient, divided among the features of every row.
 
-    What members that cannot tell have said is in none of them: the sum less all of these is what remains.
+    Scores of members without attributions are in none of these; they are the remainder of the sum.
     """
 
-    parts: Array  # (n, d): what each feature added
-    start: Array  # (n,): what the members said before they looked at any feature
-    looked: Array  # (n, d): shares of the members that looked at the feature
+    parts: Array  # (n, d): contribution of each feature
+    start: Array  # (n,): scores of the members before they look at any feature
+    looked: Array  # (n, d): total share of the members that look at the feature
 
     def plus(self, other: "Attribution") -> "Attribution":
-        """Those of both."""
+        """Return the sums of both."""
         return Attribution(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 def nothing(rows: Rows) -> Attribution:
-    """Nothing is told of any row."""
+    """Return attributions that are 0 for every row."""
     return Attribution(np.zeros((rows.n, rows.width)), np.zeros(rows.n), np.zeros((rows.n, rows.width)))
 
 
 def added_up(row: NDArray[Any], column: NDArray[Any], values: Array, width: int, n: int) -> Array:
-    """Values added up at their rows and columns in a table (n, width)."""
+    """Sum up values at their rows and columns in an array (n, width)."""
     flat = np.broadcast_to(row * width + column, values.shape)
     total = np.bincount(flat.ravel(), weights=values.ravel(), minlength=n * width)
     return np.asarray(total, dtype=np.float64).reshape(n, width)
 
 
 class Explanation(NamedTuple):
-    """How decisions came about, by feature. A row's parts, start and remainder add up to its lead."""
+    """Contribution of each feature to the decisions. A row's parts, start and remainder add up to its lead."""
 
     decision: Labels  # (n,)
-    runner_up: Labels  # (n,): the next best label
-    lead: Array  # (n,): of the one over the other
-    parts: Array  # (n, d): how much each feature moved the lead
-    start: Array  # (n,): what the members said before they looked at any feature
-    looked: Array  # (n, d): share of the vote, by size, that came from members that looked at the feature
+    runner_up: Labels  # (n,): the second-best label
+    lead: Array  # (n,): loss of the runner-up minus that of the decision
+    parts: Array  # (n, d): contribution of each feature to the lead
+    start: Array  # (n,): lead before the members look at any feature
+    looked: Array  # (n, d): share of the vote, by size, of the members that look at the feature
 
     @property
     def remainder(self) -> Array:
-        """What no member told of, (n,); 0 where that is rounding."""
+        """Part of the lead that no member attributes, (n,); 0 where it is rounding."""
         rest = self.lead - self.start - self.parts.sum(axis=1)
         size = np.abs(self.lead) + np.abs(self.start) + np.abs(self.parts).sum(axis=1)
         return np.where(np.abs(rest) <= _ROUNDING * size, 0.0, rest)
 
 
 def per_score(added: Array, scores: Array, decision: Labels, runner_up: Labels) -> Array:
-    """Coefficients, shaped like the scores, with which each member's scores add up to what it added to the lead.
+    """Return coefficients, in the shape of the scores, whose sum with a member's scores is its contribution.
 
-    A member that took neither side, or abstained, has 0.
+    They are 0 for a member that prefers neither label, or abstains.
     """
     if scores.ndim == 2:
         return _ratio(added, scores)
@@ -73,7 +73,7 @@ def per_score(added: Array, scores: Array, decision: Labels, runner_up: Labels) 
 
 
 def shares_of(added: Array) -> Array:
-    """Size of every member's part (n, m) of the vote, as a share of all; 0 where nobody votes."""
+    """Return the size of every member's contribution (n, m) as a share of all; 0 if every member abstains."""
     return _ratio(np.abs(added), np.abs(added).sum(axis=1, keepdims=True))
 
 

@@ -1,4 +1,4 @@
-"""Classifiers of other libraries as members: scikit-learn's, fitted or learning online, and river's."""
+"""Classifiers of scikit-learn and river as members."""
 
 import warnings
 from collections.abc import Sequence
@@ -16,27 +16,31 @@ from bayesvote.core.user_code import accepts, accepts_classes, river_probabiliti
 from bayesvote.members.base import Bank
 
 _WHO = "EstimatorBank"
-# Smaller probabilities are raised to this: a tree's certain 0 would make the log-odds infinite.
+# Smaller probabilities are raised to this value: a probability of 0, which trees return, has infinite log-odds.
 _LEAST = 1e-9
-_MOST = 1e100  # a score of larger size is taken for this, or one that is infinite would ruin a sum of losses
-_WIDEST = 10_000_000  # most features a small file may claim: these members store no arrays that would prove it
+# Larger scores are clipped to this value, which is also that of core.rows.LARGEST: one infinite score would make every
+# later sum of losses infinite.
+_MOST = 1e100
+# Features that a file may declare beyond its own size in bytes: these members store no arrays that would prove their
+# number. The limit is far above the width of real rows, and an array of as many numbers still fits into memory.
+_WIDEST = 10_000_000
 
 
 class BatchClassifier(Protocol):
-    """What is asked of a scikit-learn classifier: ``classes_`` once fitted, ``partial_fit`` to learn online.
+    """Interface of scikit-learn classifiers: ``classes_`` once fitted, and ``partial_fit`` to learn online.
 
     Scores come from ``decision_function``, else from ``predict_proba``, else from ``predict``.
     """
 
     def predict(self, X: Any) -> Any:
-        """Labels of rows."""
+        """Return the labels of rows."""
 
 
 class OneByOneClassifier(Protocol):
-    """What is asked of a river classifier; scores come from ``predict_proba_one``, else ``predict_one``."""
+    """Interface of river classifiers. Scores come from ``predict_proba_one``, else from ``predict_one``."""
 
     def predict_one(self, x: dict[Any, Any]) -> Any:
-        """Label of a row."""
+        """Return the label of a row."""
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> Any:
         """Learn a row."""
@@ -46,53 +50,54 @@ Classifier = BatchClassifier | OneByOneClassifier
 
 
 class _Member(Protocol):
-    """A foreign classifier that answers in class indices."""
+    """A classifier of another library, behind an interface that uses class indices."""
 
     name: str
     takes_weight: bool
-    feature_names: list[str]  # on which it was fitted; empty if it does not tell
+    feature_names: list[str]  # on which it was fitted; empty if unknown
 
     def scores(self, X: Array) -> Array:
-        """One score per class, (n, K); NaN to abstain."""
+        """Return one score per class, (n, K); NaN to abstain."""
 
     def learn(self, x: Array, k: int, weight: float) -> None:
         """Learn one row, (1, d), of class k."""
 
     def takes_columns(self, columns: NDArray[np.intp]) -> bool:
-        """See these columns from now on, if the classifier can; say whether."""
+        """Use these columns from now on; return False if the classifier cannot."""
 
 
 class EstimatorState(NamedTuple):
-    """The estimators in use, with the columns each sees."""
+    """The estimators in use, with the columns that each of them sees."""
 
     members: tuple[_Member, ...]
     columns: tuple[NDArray[np.intp], ...]
     n_classes: int
-    first_width: int  # features at the start, which estimators of a fixed width go on seeing
+    first_width: int  # features at the start, which estimators of a fixed width continue to see
 
 
 @dataclass
 class EstimatorBank(Bank[EstimatorState]):
     """Any scikit-learn or river classifiers as members.
 
-    Scores come from ``decision_function``, else the log-odds of ``predict_proba``, else the label as 1 or -1;
-    for more than two classes one per class, with log-probabilities, and 1 or 0 for the label. An estimator
-    abstains on rows where one of its columns is NaN, and until it has learned its first row.
+    Scores come from ``decision_function``, else from the log-odds of ``predict_proba``, else from the label as 1 or -1.
+    With more than two classes there is one score per class: the decision function, the log-probability, or 1 and 0 for
+    the label. An estimator abstains on rows where one of its columns is NaN, and until it has learned its first row.
 
-    Online, every estimator predicts and then learns each row by calls of its own: a millisecond or more per
-    row for scikit-learn's, 0.02 to 0.2 for river's. Estimators that do not learn are called per chunk.
+    With ``online``, every estimator predicts and then learns each row in separate calls. This takes a millisecond or
+    more per row for scikit-learn's estimators, and 0.02 to 0.2 ms for river's. Estimators that do not learn are called
+    once per chunk.
 
     Parameters
     ----------
     estimators
-        Classifiers, or pairs (classifier, columns it sees). One with ``learn_one`` is taken for river's; its
-        features are named by their column numbers.
+        Classifiers, or pairs (classifier, columns that it sees). A classifier with ``learn_one`` is treated as river's,
+        and its features are named by their column numbers.
     online
-        Whether the estimators learn. Copies learn; what was given stays as it was, and fitted ones go on from
-        where they are. Otherwise scikit-learn's must be fitted, and all are used as they are.
+        If True, copies of the estimators learn, and the given objects stay as they are; fitted estimators continue
+        from their fitted state. If False, the estimators do not learn, and those of scikit-learn must be fitted.
     classes
-        The labels that the class indices 0, 1, ... stand for. By default the sorted ``classes_`` of the
-        fitted estimators, or the indices themselves.
+        The labels of the class indices 0, 1, ... By default the sorted ``classes_`` of the fitted estimators, or the
+        indices themselves.
 
     Examples
     --------
@@ -116,27 +121,23 @@ class EstimatorBank(Bank[EstimatorState]):
     def __post_init__(self) -> None:
         """Check that there are estimators."""
         if len(self.estimators) == 0:
-            raise ValueError(f"{_WHO}: estimators must hold at least one classifier, got none.")
+            raise InputError(_WHO, "estimators", "must hold at least one classifier", "none")
+        self.learns = self.online
 
     @property
     def n_members(self) -> int:
-        """How many estimators there are."""
+        """Number of estimators."""
         return len(self.estimators)
 
     @property
-    def learns(self) -> bool:
-        """Whether the estimators learn online."""
-        return self.online
-
-    @property
     def reference(self) -> tuple[str, ...] | None:
-        """Estimators that learn are the user's objects; of others, a file keeps the places."""
+        """The attributes that identify the bank, if the estimators learn: no file can store the user's objects."""
         return ("n_members", "online", "shape") if self.online else None
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> EstimatorState:
-        """Go back to the estimators as given.
+        """Return the estimators as they were given.
 
-        Those that have a ``random_state`` of None and are not fitted yet get one from rng.
+        An estimator that is not fitted and has a ``random_state`` of None gets one from rng.
         """
         pairs = [e if isinstance(e, tuple) else (e, range(n_features)) for e in self.estimators]
         labels = self._labels([model for model, _ in pairs], n_classes)
@@ -146,13 +147,12 @@ class EstimatorBank(Bank[EstimatorState]):
             name = f"estimator {i} ({type(model).__name__})"
             chosen = np.asarray(given, dtype=np.intp)
             if chosen.ndim != 1 or not len(chosen) or chosen.min() < 0 or chosen.max() >= n_features:
-                raise ValueError(
-                    f"{_WHO}: columns of {name} must be numbers from 0 to {n_features - 1}, got {given!r}."
-                )
+                must = f"must be numbers from 0 to {n_features - 1}"
+                raise InputError(_WHO, f"columns of {name}", must, repr(given))
             if hasattr(model, "learn_one"):
-                members.append(_River(name, model, labels, chosen, self.online))
+                members.append(_RiverMember(name, model, labels, chosen, self.online))
             else:
-                members.append(_Scikit(name, model, labels, len(chosen), self.online, rng))
+                members.append(_ScikitMember(name, model, labels, len(chosen), self.online, rng))
             columns.append(chosen)
         return EstimatorState(tuple(members), tuple(columns), n_classes, n_features)
 
@@ -165,7 +165,7 @@ class EstimatorBank(Bank[EstimatorState]):
         return _blend(started(_WHO, self.state), rows, (y, w) if self.online else None)
 
     def wider(self, n_features: int, rng: np.random.Generator) -> EstimatorState:  # noqa: ARG002
-        """Show river's classifiers all features; those of scikit-learn, whose width is fixed, go on as they are."""
+        """Show all features to river's classifiers. Those of scikit-learn have a fixed width and keep their columns."""
         old = started(_WHO, self.state)
         all_columns = np.arange(n_features)
         columns = [
@@ -175,16 +175,16 @@ class EstimatorBank(Bank[EstimatorState]):
         return old._replace(columns=tuple(columns))
 
     def member_names(self) -> list[str]:
-        """The classes of the estimators."""
+        """Class names of the estimators."""
         return [type(given[0] if isinstance(given, tuple) else given).__name__ for given in self.estimators]
 
     @property
     def runs_user_code(self) -> bool:
-        """The estimators are."""
+        """True: the estimators are code of other libraries."""
         return True
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Refuse features in another order than that of the table on which scikit-learn's classifiers were fitted."""
+        """Raise an error for features in another order than in the table on which an estimator was fitted."""
         state = started(_WHO, self.state)
         for member, columns in zip(state.members, state.columns, strict=True):
             for j, fitted_on in zip(columns.tolist(), member.feature_names, strict=False):
@@ -194,59 +194,57 @@ class EstimatorBank(Bank[EstimatorState]):
                         f"column {j} of {member.name}",
                         f"must be {fitted_on!r}, as when it was fitted",
                         repr(names[j]),
-                        "Give the columns in the order of its feature_names_in_, or a pair (estimator, columns).",
+                        "Pass the columns in the order of its feature_names_in_, or a pair (estimator, columns).",
                     )
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
-        """Nothing: the state has no arrays."""
+        """Return 0: the state has no arrays."""
         return 0
 
     def validate(self, state: EstimatorState) -> None:
-        """Nothing to check: the state is made of the user's objects and never in a file."""
+        """Check nothing: the state holds the user's objects, which are never read from a file."""
 
     def learned(self) -> Learned | None:
-        """The shape; estimators that do not learn are started again with it."""
+        """Return the shape, with which estimators that do not learn are started again."""
         if self.shape is None or self.state is None:
             return None
         return Learned({"shape": list(map(int, self.shape)), "first_width": int(self.state.first_width)})
 
     def restore(self, learned: Learned, room: int) -> None:
-        """Start the estimators, which the user gave again, and widen them as they were."""
+        """Start the estimators, which the user passed again, and widen them as before."""
         shape: Shape = restored_shape(learned)
         if shape.n_features > max(room, _WIDEST):
-            raise ValueError(f"{shape.n_features} features in a file of {room} bytes")
+            raise InputError(_WHO, "n_features", f"must be at most {_WIDEST} in a small file", str(shape.n_features))
         self.start(learned.facts.get("first_width", shape.n_features), shape.n_classes).widen(shape.n_features)
 
     def check_weights(self, w: Array) -> None:
-        """Refuse sample weights that one of the estimators cannot take."""
+        """Raise an error for sample weights that an estimator does not accept."""
         state = started(_WHO, self.state)
         fixed = [member.name for member in state.members if self.online and not member.takes_weight]
         if fixed and np.any((w != 0) & (w != 1)):
-            raise ValueError(
-                f"{_WHO}: sample_weight must be 0 or 1 for {fixed[0]}, which takes no weights, "
-                f"got {w[(w != 0) & (w != 1)][0]}. Leave it out of the bank, or give no weights."
-            )
+            must = f"must be 0 or 1 for {fixed[0]}, which takes no weights"
+            do = "Leave it out of the bank, or pass no weights."
+            raise InputError(_WHO, "sample_weight", must, str(w[(w != 0) & (w != 1)][0]), do)
 
     def _labels(self, models: Sequence[Any], n_classes: int) -> list[Any]:
-        """Labels that the class indices stand for."""
+        """Return the labels of the class indices."""
         fitted = [label for model in models for label in getattr(model, "classes_", np.zeros(0)).tolist()]
         default = sorted(set(fitted)) or list(range(n_classes))
         labels: list[Any] = default if self.classes is None else np.ravel(self.classes).tolist()
         if len(labels) != n_classes or len(set(labels)) != n_classes:
-            raise ValueError(
-                f"{_WHO}: classes must be {n_classes} different labels, one per class index, got {labels}. "
-                "Give classes= in the order of the indices, and estimators that know them all."
-            )
+            must = f"must be {n_classes} different labels, one per class index"
+            do = "Pass classes= in the order of the indices, and estimators that know them all."
+            raise InputError(_WHO, "classes", must, str(labels), do)
         return labels
 
 
 def _blend(state: EstimatorState, rows: Rows, lesson: tuple[NDArray[np.intp], Array] | None = None) -> Array:
-    """Score rows by all members; with a lesson, labels and weights, learn each row after its scores."""
+    """Score rows by all members. With a lesson (labels and weights), learn each row after its scores."""
     dense = rows.todense()
     out = np.full((rows.n, len(state.members), state.n_classes), np.nan)
-    # What an estimator computes from too few rows may not be a number: then it abstains.
+    # With too few rows an estimator may compute NaN: it abstains then.
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Columns are passed by number, even to estimators that were fitted with names.
+        # Columns have no names here, even if the estimator was fitted with names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         for i, (member, columns) in enumerate(zip(state.members, state.columns, strict=True)):
             seen = np.ascontiguousarray(dense[:, columns])
@@ -264,23 +262,23 @@ def _blend(state: EstimatorState, rows: Rows, lesson: tuple[NDArray[np.intp], Ar
     return np.ascontiguousarray(out[:, :, 1] - out[:, :, 0]) if state.n_classes == 2 else out
 
 
-class _Foreign:
-    """Base of wrapped classifiers; two are equal if their labels and the contents of their models are."""
+class _EstimatorMember:
+    """Base class of members that wrap an estimator. Two are equal if their labels and their models' contents are."""
 
     model: Any
     labels: list[Any]
 
     def __eq__(self, other: object) -> bool:
         """Compare labels, type, parameters and learned state."""
-        if type(self) is not type(other) or not isinstance(other, _Foreign) or self.labels != other.labels:
+        if type(self) is not type(other) or not isinstance(other, _EstimatorMember) or self.labels != other.labels:
             return False
         return self.model is other.model or same_contents(self.model, other.model)
 
     __hash__ = None  # type: ignore[assignment]
 
 
-class _Scikit(_Foreign):
-    """A scikit-learn classifier that answers in class indices."""
+class _ScikitMember(_EstimatorMember):
+    """A scikit-learn classifier behind an interface that uses class indices."""
 
     takes_weight = False
 
@@ -297,27 +295,22 @@ class _Scikit(_Foreign):
         if online:
             self._prepare(rng)
         elif not self.ready:
-            raise ValueError(f"{_WHO}: {name} must be fitted, got no classes_. Fit it, or give online=True.")
+            raise InputError(_WHO, name, "must be fitted", "no classes_", "Fit it, or pass online=True.")
 
     def _check_fitted(self, width: int) -> None:
         known = self.model.classes_.tolist()
         if set(known) != set(self.labels):
-            raise ValueError(
-                f"{_WHO}: {self.name} must know the classes {self.labels}, got one fitted on {known}. "
-                "Fit all on the same classes, or give classes= in the order of the indices."
-            )
+            do = "Fit all on the same classes, or pass classes= in the order of the indices."
+            raise InputError(_WHO, self.name, f"must know the classes {self.labels}", f"one fitted on {known}", do)
         given = getattr(self.model, "n_features_in_", width)
         if given != width:
-            raise ValueError(
-                f"{_WHO}: {self.name} must be fitted on as many features as it gets, {width}, got {given}. "
-                "Give a pair (estimator, columns)."
-            )
+            must = f"must be fitted on as many features as it gets, {width}"
+            raise InputError(_WHO, self.name, must, str(given), "Pass a pair (estimator, columns).")
 
     def _prepare(self, rng: np.random.Generator) -> None:
         if not hasattr(self.model, "partial_fit"):
-            raise TypeError(
-                f"{_WHO}: {self.name} must have partial_fit to learn online, got none. Fit it and give online=False."
-            )
+            do = "Fit it and pass online=False."
+            raise InputTypeError(_WHO, self.name, "must have partial_fit to learn online", "none", do)
         self.model = deepcopy(self.model)
         parameters = self.model.get_params() if hasattr(self.model, "get_params") else {}
         if not self.ready and parameters.get("random_state", 0) is None:
@@ -345,7 +338,7 @@ class _Scikit(_Foreign):
         return np.array([[float(vote == label) for label in self.labels] for vote in votes])
 
     def _numbers(self, method: str, found: NDArray[Any], X: Array) -> Array:
-        """Numbers for every row and class."""
+        """Return a method's result as one number per row and class."""
         if found.dtype.kind not in "fiub":
             raise InputTypeError(_WHO, f"{method} of {self.name}", "must give numbers", f"{found.dtype} values")
         return self._shaped(method, found, (len(X), len(self.labels))).astype(np.float64)
@@ -365,8 +358,8 @@ class _Scikit(_Foreign):
         self.ready = True
 
 
-class _River(_Foreign):
-    """A river classifier that answers in class indices."""
+class _RiverMember(_EstimatorMember):
+    """A river classifier behind an interface that uses class indices."""
 
     def __init__(self, name: str, model: Any, labels: list[Any], columns: NDArray[np.intp], online: bool) -> None:
         self.name = name
@@ -377,11 +370,9 @@ class _River(_Foreign):
         self.takes_weight = accepts(model.learn_one, "w")
         if not getattr(model, "_multiclass", True):
             if len(labels) > 2:
-                raise ValueError(
-                    f"{_WHO}: {name} must learn {len(labels)} classes, got one for two classes. "
-                    "Wrap it in river's OneVsRestClassifier."
-                )
-            self.labels = [False, True]  # what river's classifiers for two classes answer
+                must = f"must learn {len(labels)} classes"
+                raise InputError(_WHO, name, must, "one for two classes", "Wrap it in river's OneVsRestClassifier.")
+            self.labels = [False, True]  # river's classifiers for two classes answer with these
 
     def scores(self, X: Array) -> Array:
         return np.array([self._scores(dict(zip(self.columns, x, strict=True))) for x in X.tolist()])

@@ -1,4 +1,4 @@
-"""Random ferns, grown online: members that ask a few yes/no questions and count classes per pattern."""
+"""Random ferns that grow online: each asks a few yes/no questions and counts classes per pattern of answers."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,62 +6,64 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, Labels, integer, positive
-from bayesvote.core.rows import Rows, started
+from bayesvote.core.checks import Array, InputError, Labels, integer, positive
+from bayesvote.core.rows import Rows
 from bayesvote.core.state import MOST_TOTAL, Arrays, Shape, all_finite, require, within
 from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution, added_up, nothing
-from bayesvote.members.base import Bank
+from bayesvote.members.base import NO_LABELS, NO_WEIGHTS, Bank
 
 Ints = NDArray[np.int32]
 
-_FIRST_DRAW = 4  # rows; the questions are chosen anew whenever the rows have doubled since
-_CANDIDATES = 8  # per question
-_DEEPEST = 16
-_WORTH_SHARING = 50_000  # scores; below, starting threads costs more than they save
+# Rows before the first questions are chosen. Few, so that scores start early; first questions are poor, but they are
+# chosen again whenever the rows have doubled.
+_FIRST_DRAW = 4
+_CANDIDATES = 8  # per question; with more, questions get better but ferns become alike, and choosing costs more
+_DEEPEST = 16  # the 2**depth counts of a fern and class then take 512 KiB
+_WORTH_SHARING = 50_000  # scores; with fewer, starting a thread costs more time than it saves
 
 
 class FernState(NamedTuple):
-    """What a fern bank has drawn and learned."""
+    """The random draws of a fern bank, and what it has learned."""
 
-    columns: Ints  # the features the candidates ask about, ascending
-    candidates: Ints  # (m, depth, candidates), positions in columns
-    places: Array  # (m, depth, candidates), where in a feature's range each candidate cuts, in [0, 1)
-    seen: Labels  # (1,), rows kept so far
-    rows: Array  # (warmup, len(columns)), the rows kept
+    columns: Ints  # features that the candidates ask about, ascending
+    candidates: Ints  # (m, depth, candidates): positions in ``columns``
+    places: Array  # (m, depth, candidates): position of each candidate's cut among the feature's values, in [0, 1)
+    seen: Labels  # (1,): number of rows kept so far
+    rows: Array  # (warmup, len(columns)): the rows kept
     labels: Labels
     weights: Array
-    slot_of: Ints  # (d,), number of a feature among those in use, or -1
-    slots: Ints  # (m, depth), what each question asks about, as such a number
-    thresholds: Array  # (m, depth): "is the feature at most this?"
+    slot_of: Ints  # (d,): slot of each feature that a question asks about, -1 for the others
+    slots: Ints  # (m, depth): slot of the feature that each question asks about
+    thresholds: Array  # (m, depth): a question is "is the feature at most this?"
     counts: Array  # (m, 2 ** depth, K)
 
 
 @dataclass
 class FernBank(Bank[FernState]):
-    """Random ferns (Ozuysal et al. 2010), grown online.
+    """Random ferns (Ozuysal et al. 2010) that grow online.
 
-    A fern asks ``depth`` questions "is feature j at most t?" and keeps weighted class counts per pattern of
-    answers. With counts n_k under a row's pattern and smoothing s, it scores the row with half the log-odds,
-    ``log((n_1 + s) / (n_0 + s)) / 2``; for more than two classes with half the log-probability of each. Half,
-    because the hyperbolic tangent of that is the difference of the class probabilities: the ramp loss then
-    clips where the fern is sure.
+    A fern asks ``depth`` questions "is feature j at most t?" and keeps weighted class counts for each pattern of
+    answers. With counts n_k under a row's pattern and smoothing s, the score is half the log-odds,
+    ``log((n_1 + s) / (n_0 + s)) / 2``. With more than two classes it is half the log-probability of each. The
+    hyperbolic tangent of half the log-odds is the difference of the class probabilities, so the ramp loss clips the
+    scores of which the fern is certain.
 
-    Each question is the one of eight random candidates with the largest information gain beside the questions
-    before it. They are chosen from the rows seen so far after row 4, 8, 16, ... and ``warmup``, and those
-    rows are counted anew each time: nothing is lost, short streams are served at once, and long ones get good
-    questions. Until then all members abstain. Rows of weight zero are scored and otherwise ignored.
+    Each question is the one of eight random candidates with the largest information gain given the questions before
+    it. The questions are chosen after rows 4, 8, 16, ... and ``warmup``, from all rows seen so far. Those rows are
+    then counted again under the new questions. So no row is lost, short streams get scores early, and long streams
+    get good questions. Before row 4 all members abstain. Rows of weight 0 are scored and otherwise ignored.
 
     Parameters
     ----------
     n_members : int
         Number of ferns.
     depth : int
-        Questions per fern.
+        Number of questions per fern.
     warmup : int
-        Rows kept for choosing the questions, the last time when this many were seen.
+        Number of rows kept for choosing the questions.
     smoothing : float
-        Added to each class count.
+        Added to each class count. The default is the Jeffreys prior for two classes.
 
     Examples
     --------
@@ -85,15 +87,13 @@ class FernBank(Bank[FernState]):
         integer(who, "n_members", self.n_members)
         integer(who, "depth", self.depth)
         if self.depth > _DEEPEST:
-            raise ValueError(
-                f"{who}: depth must be at most {_DEEPEST}, got {self.depth}. "
-                "A fern keeps 2**depth counts per class: take more ferns instead."
-            )
+            do = "A fern keeps 2**depth counts per class: use more ferns instead."
+            raise InputError(who, "depth", f"must be at most {_DEEPEST}", str(self.depth), do)
         integer(who, "warmup", self.warmup, least=_FIRST_DRAW)
         positive(who, "smoothing", self.smoothing)
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> FernState:
-        """Draw the candidates of every question."""
+        """Draw the candidates for every question."""
         questions = (self.n_members, self.depth)
         asked = rng.integers(n_features, size=(*questions, _CANDIDATES))
         columns, candidates = np.unique(asked, return_inverse=True)
@@ -113,37 +113,35 @@ class FernBank(Bank[FernState]):
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
-        state = started(self.who, self.state)
-        out = self._empty(state, rows.n)
-        self._answer(state, rows, np.zeros(rows.n, dtype=np.intp), np.zeros(rows.n), False, 0, rows.n, out)
-        return self._shaped(state, out)
+        state, out = self.current_state, self.empty_scores(rows.n)
+        self._answer(state, rows, NO_LABELS, NO_WEIGHTS, 0, rows.n, out)
+        return self.shaped(out)
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t."""
-        state = started(self.who, self.state)
-        out = self._empty(state, rows.n)
+        state, out = self.current_state, self.empty_scores(rows.n)
         top = 0
         while top < rows.n and state.seen[0] < self.warmup:
             missing = self._next_draw(state) - int(state.seen[0])
             kept = top + np.flatnonzero(w[top:])[:missing]
             due = len(kept) == missing
             end = int(kept[-1]) + 1 if due else rows.n
-            self._answer(state, rows, y, w, True, top, end, out)
+            self._answer(state, rows, y, w, top, end, out)
             self._keep(state, rows, y, w, kept)
             if due:
                 self._draw(state)
             top = end
         if top < rows.n:
-            self._answer(state, rows, y, w, True, top, rows.n, out)
-        return self._shaped(state, out)
+            self._answer(state, rows, y, w, top, rows.n, out)
+        return self.shaped(out)
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
-        """Share out scores over the questions, in the order in which they were chosen.
+        """Attribute scores to the questions, in the order in which they were chosen.
 
-        A question adds what the counts say after its answer less what they said before; the start is what all of a
-        fern's counts say.
+        A question's part is the score by the counts after its answer, minus the score before it. The start is the
+        score by all counts of the fern.
         """
-        state = started(self.who, self.state)
+        state = self.current_state
         if state.seen[0] < _FIRST_DRAW:
             return nothing(rows)
         m, depth = state.slots.shape
@@ -152,18 +150,18 @@ class FernBank(Bank[FernState]):
         of_class = coefficients.reshape(rows.n, m, -1)
         X, row, member = rows.todense(), np.arange(rows.n)[:, None], np.arange(m)
         parts, cells = np.zeros((rows.n, rows.width)), np.zeros((rows.n, m), dtype=np.intp)
-        start = before = (of_class * self._said(state, 0)[member, cells]).sum(axis=2)
+        start = before = (of_class * self._prefix_scores(state, 0)[member, cells]).sum(axis=2)
         for q in range(depth):
             cells += (X[:, features[:, q]] <= state.thresholds[:, q]).astype(np.intp) << q
-            after = (of_class * self._said(state, q + 1)[member, cells]).sum(axis=2)
+            after = (of_class * self._prefix_scores(state, q + 1)[member, cells]).sum(axis=2)
             parts += added_up(row, features[:, q], after - before, rows.width, rows.n)
             before = after
         asked = np.zeros((m, rows.width))
         asked[member[:, None], features] = 1.0
         return Attribution(parts, start.sum(axis=1), shares @ asked)
 
-    def _said(self, state: FernState, n_questions: int) -> Array:
-        """Scores (m, patterns of the first questions, 1 or K) of what was counted under their answers."""
+    def _prefix_scores(self, state: FernState, n_questions: int) -> Array:
+        """Return scores (m, patterns, 1 or K) by the answers to the first questions only."""
         m, _, n_classes = state.counts.shape
         counts = state.counts.reshape(m, -1, 2**n_questions, n_classes).sum(axis=1) + self.smoothing
         if n_classes == 2:
@@ -171,31 +169,31 @@ class FernBank(Bank[FernState]):
         return np.asarray(np.log(counts / counts.sum(axis=2, keepdims=True)) / 2)
 
     def kept_rows(self) -> Array | None:
-        """The first rows of the stream, with 0 for features that no question could be about."""
-        state = started(self.who, self.state)
+        """Return the first rows of the stream, with 0 for features that no candidate asks about."""
+        state = self.current_state
         kept = np.zeros((int(state.seen[0]), len(state.slot_of)))
         kept[:, state.columns] = state.rows[: len(kept)]
         return kept
 
     def wider(self, n_features: int, rng: np.random.Generator) -> FernState:  # noqa: ARG002
-        """Go on with the old features, which the questions were chosen among."""
-        old = started(self.who, self.state)
+        """Return the state for wider rows. The questions stay with the features that they were chosen from."""
+        old = self.current_state
         unused = np.full(n_features - len(old.slot_of), -1, dtype=np.int32)
         return old._replace(slot_of=np.concatenate([old.slot_of, unused]))
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
-        """The size of the counts and of the rows kept, of which there are as many columns as candidates at most."""
+        """Size of the counts and of the kept rows, which have at most one column per candidate."""
         asked = min(n_features, _CANDIDATES * self.n_members * self.depth)
         return 4 * n_features + 8 * (self.n_members << self.depth) * n_classes + self.warmup * asked
 
     def template(self, shape: Shape, arrays: Arrays) -> FernState:
-        """Return a fresh state; how many columns are asked about depends on the draw."""
+        """Return a blank state with the file's number of columns, which depends on the random draw."""
         fresh = super().template(shape, arrays)
         n_columns = arrays["columns"].size
         return fresh._replace(columns=np.zeros(n_columns, dtype=np.int32), rows=np.zeros((self.warmup, n_columns)))
 
     def validate(self, state: FernState) -> None:
-        """Refuse what the kernels would take for an index, and negative counts."""
+        """Raise an error for indices outside the arrays, which kernels do not check, and for negative counts."""
         all_finite(state, but=("rows",))
         d, n_columns, n_classes = len(state.slot_of), len(state.columns), state.counts.shape[2]
         seen = int(state.seen[0])
@@ -207,7 +205,7 @@ class FernBank(Bank[FernState]):
         require(within(state.labels, 0, n_classes - 1), f"labels must be from 0 to {n_classes - 1}")
         require(within(state.weights, 0, MOST_TOTAL), f"weights must be from 0 to {MOST_TOTAL:g}")
         require(within(state.counts, 0, MOST_TOTAL), f"counts must be from 0 to {MOST_TOTAL:g}")
-        # The features in use are numbered from 0 without a gap, and questions ask about all of them and no other.
+        # The features in use have the slots 0, 1, ..., and each of them occurs in a question.
         used = np.flatnonzero(state.slot_of >= 0)
         asked = np.unique(state.slots)
         none_yet = len(used) == 0 and not np.any(state.slots) and seen < _FIRST_DRAW
@@ -215,27 +213,18 @@ class FernBank(Bank[FernState]):
         require(none_yet or np.array_equal(asked, np.arange(len(asked))), "slots must be numbered from 0")
         require(bool(np.all(np.isin(used, state.columns))), "slot_of must be of the columns")
 
-    def _empty(self, state: FernState, n: int) -> Array:
-        n_classes = state.counts.shape[2]
-        return np.empty((n, self.n_members if n_classes == 2 else self.n_members * n_classes))
-
-    def _shaped(self, state: FernState, out: Array) -> Array:
-        n_classes = state.counts.shape[2]
-        return out if n_classes == 2 else out.reshape(len(out), self.n_members, n_classes)
-
     def _next_draw(self, state: FernState) -> int:
         return min(self.warmup, max(_FIRST_DRAW, 1 << int(state.seen[0]).bit_length()))
 
-    def _answer(
-        self, state: FernState, rows: Rows, y: Labels, w: Array, learn: bool, top: int, end: int, out: Array
-    ) -> None:
+    def _answer(self, state: FernState, rows: Rows, y: Labels, w: Array, top: int, end: int, out: Array) -> None:
+        """Score rows top to end, and count each row after its scores; without labels nothing is counted."""
         if state.seen[0] < _FIRST_DRAW:
             out[top:end] = np.nan
             return
         from bayesvote.members._fern_kernels import GROUP, answer
 
         def work(first: int, last: int) -> None:
-            answer(rows, y, w, learn, state, float(self.smoothing), top, end, first, last, out)
+            answer(rows, y, w, state, float(self.smoothing), top, end, first, last, out)
 
         parallel_for(work, self.n_members, block=GROUP, worth=(end - top) * self.n_members >= _WORTH_SHARING)
 
@@ -243,10 +232,7 @@ class FernBank(Bank[FernState]):
         """Keep rows for choosing the questions."""
         place = slice(int(state.seen[0]), int(state.seen[0]) + len(kept))
         if rows.dense is None:
-            from scipy.sparse import csr_array
-
-            matrix = csr_array((rows.values, rows.columns, rows.starts), shape=(rows.n, rows.width))
-            state.rows[place] = matrix[kept][:, state.columns].toarray()
+            state.rows[place] = rows.tocsr()[kept][:, state.columns].toarray()
         else:
             state.rows[place] = rows.dense[np.ix_(kept, state.columns)]
         state.labels[place] = y[kept]
@@ -254,7 +240,7 @@ class FernBank(Bank[FernState]):
         state.seen[0] += len(kept)
 
     def _draw(self, state: FernState) -> None:
-        """Choose the questions from the rows kept, and count those rows anew."""
+        """Choose the questions from the kept rows, and count those rows again."""
         from bayesvote.members._fern_kernels import choose, cuts
 
         n = int(state.seen[0])
@@ -276,4 +262,4 @@ class FernBank(Bank[FernState]):
         state.counts[:] = 0.0
         starts = np.arange(0, rows.size + 1, rows.shape[1], dtype=np.int64)
         kept = Rows(n, rows.shape[1], rows, rows.reshape(-1), state.columns, starts, False)
-        self._answer(state, kept, y, w, True, 0, n, self._empty(state, n))
+        self._answer(state, kept, y, w, 0, n, self.empty_scores(n))

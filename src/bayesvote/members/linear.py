@@ -1,4 +1,4 @@
-"""Many linear classifiers, each on its own random features: what all share, and passive-aggressive ones."""
+"""Linear classifiers, each on its own random features: a base class, and passive-aggressive members."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,34 +8,32 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, Labels, integer, one_of, positive
-from bayesvote.core.rows import Rows, started
+from bayesvote.core.checks import Array, InputError, Labels, integer, one_of, positive
+from bayesvote.core.rows import Rows
 from bayesvote.core.state import Arrays, S, Shape, all_finite, padded, require
 from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution
-from bayesvote.members.base import Bank
+from bayesvote.members.base import NO_LABELS, NO_WEIGHTS, Bank
 from bayesvote.members.subsets import agree, random_subsets, resized, with_more
 
-# With fewer multiplications than this, a second thread costs more than it saves.
-_WORTH_SHARING = 500_000
-# Members are processed in blocks whose weights fit the L1 cache, but never fewer than one vector's worth of scores.
-_NEAREST, _FEW = 3_000, 32
-_NO_LABELS = np.zeros(0, dtype=np.intp)
-_NO_WEIGHTS = np.zeros(0)
-RULES = {"passive_aggressive": False, "passive_aggressive_squared": True}  # whether the slack is squared
+_WORTH_SHARING = 500_000  # multiplications; with fewer, starting a second thread costs more time than it saves
+# Members are processed in blocks whose weights fit the first-level cache: 3,000 numbers of 8 bytes take 24 of its
+# usual 32 KiB. A block has at least 32 scores, four vectors of eight numbers.
+_CACHED, _FEW = 3_000, 32
+RULES = {"passive_aggressive": False, "passive_aggressive_squared": True}  # True if the slack is squared
 
 
 class LinearState(NamedTuple):
-    """Linear classifiers; a member has one score for two classes, else one per class."""
+    """State of linear classifiers. A member has one score for two classes, else one per class."""
 
-    features: NDArray[np.uint32]  # (m, k): those that each member sees
-    mask: NDArray[np.uint8]  # (d, scores): the same as ones and zeros
+    features: NDArray[np.uint32]  # (m, k): features that each member sees
+    mask: NDArray[np.uint8]  # (d, scores): the same features as ones and zeros
     weights: Array  # (d, scores)
     bias: Array  # (scores,)
 
 
 class LinearMembers(Bank[S]):
-    """What banks of linear classifiers share; their states begin with the fields of :class:`LinearState`."""
+    """Base class of banks of linear classifiers. Their states begin with the fields of :class:`LinearState`."""
 
     draws_features = True
     n_members: int
@@ -43,12 +41,12 @@ class LinearMembers(Bank[S]):
 
     @property
     def wants_scaled(self) -> bool:
-        """They do."""
+        """True: a weight moves by the size of its feature."""
         return True
 
     @abstractmethod
     def limits(self, n_scores: int) -> tuple[Array, bool]:
-        """How far a row may move the weights of every score, and whether its square counts; no limits: Perceptrons."""
+        """Return the aggressiveness of every score, and True if the slack is squared; empty for Perceptrons."""
 
     def blank_weights(self, n_features: int, n_classes: int, rng: np.random.Generator) -> LinearState:
         """Draw the features of each member and set all weights to zero."""
@@ -65,19 +63,19 @@ class LinearMembers(Bank[S]):
 
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
-        return self._run(rows, _NO_LABELS, _NO_WEIGHTS)
+        return self._run(rows, NO_LABELS, NO_WEIGHTS)
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t."""
         return self._run(rows, y, w)
 
     def scoring(self, state: S) -> tuple[Array, Array]:
-        """Weights (d, scores) and bias (scores,) that rows are scored with."""
+        """Return the weights (d, scores) and the bias (scores,) that rows are scored with."""
         return state.weights, state.bias
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
-        """Share out scores exactly: a feature adds its value times its weight, and the bias is the start."""
-        state: S = started(self.who, self.state)
+        """Attribute scores exactly: a feature adds its value times its weight, and the bias is the start."""
+        state = self.current_state
         weights, bias = self.scoring(state)
         flat = coefficients.reshape(rows.n, len(bias))
         seen = state.mask[:, :: len(bias) // self.n_members]
@@ -85,31 +83,31 @@ class LinearMembers(Bank[S]):
         return Attribution(parts, flat @ bias, shares @ seen.T)
 
     def wider(self, n_features: int, rng: np.random.Generator) -> S:
-        """Give every member as large a share of the new features as it has of the old ones."""
-        old: S = started(self.who, self.state)
+        """Return a wider state, in which a member sees the same share of the new features as of the old ones."""
+        old = self.current_state
         features, more = with_more(old.features, len(old.weights), n_features, rng)
         mask = np.repeat(more, len(old.bias) // self.n_members, axis=0).T.astype(np.uint8)
         wide: S = old._replace(
             features=features,
-            mask=np.ascontiguousarray(np.concatenate([old.mask, mask])),  # of one row, it could come out by columns
+            mask=np.ascontiguousarray(np.concatenate([old.mask, mask])),  # one row could come out in column order
             weights=padded(old.weights, 0, n_features),
         )
         return wide
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
-        """The size of the weights."""
+        """Size of the weights."""
         integer(self.who, "n_members", self.n_members)
         return 8 * n_features * self.n_members * (1 if n_classes == 2 else n_classes)
 
     def template(self, shape: Shape, arrays: Arrays) -> S:
-        """Return a fresh state; how many features a member sees depends on how it was widened."""
+        """Return a blank state with the file's number of features per member, which depends on how it was widened."""
         fresh = super().template(shape, arrays)
         wide: S = fresh._replace(features=resized(fresh.features, arrays))
         return wide
 
     def validate(self, state: S) -> None:
-        """Refuse features that do not fit, and weights of features that are not seen."""
-        all_finite(state, most=1e160)  # times the largest value, a score is still finite
+        """Raise an error for features that do not match the mask, and for weights of features that are not seen."""
+        all_finite(state, most=1e160)  # times the largest value, 1e100, a score is still finite
         per = len(state.bias) // len(state.features)
         require(agree(state.features, state.mask, per), "features and mask must agree")
         unseen = state.mask == 0
@@ -118,7 +116,7 @@ class LinearMembers(Bank[S]):
     def _run(self, rows: Rows, y: Labels, weight: Array) -> Array:
         from bayesvote.members._perceptron_kernels import BLOCK, run, run_some, score_dense
 
-        state: S = started(self.who, self.state)
+        state = self.current_state
         n, n_scores = rows.n, len(state.bias)
         per = n_scores // self.n_members
         out = np.empty((n, n_scores))
@@ -127,7 +125,7 @@ class LinearMembers(Bank[S]):
         values = np.nan_to_num(rows.values, nan=0.0) if rows.has_nan else rows.values
         dense = rows.dense is not None
         given = (rows, values, y, weight, state, *self.limits(n_scores))
-        some = max(_NEAREST // (rows.width * (2 if self.doubled else 1)), _FEW) // per * per
+        some = max(_CACHED // (rows.width * (2 if self.doubled else 1)), _FEW) // per * per
         block = max(some, per) if dense else n_scores
 
         def learn(lo: int, hi: int) -> None:
@@ -146,7 +144,7 @@ class LinearMembers(Bank[S]):
 
     @property
     def doubled(self) -> bool:
-        """Whether there is a second set of weights to go through."""
+        """True if a row also needs a second set of weights."""
         return False
 
 
@@ -154,7 +152,7 @@ def _without_zeros(rows: Rows) -> Rows:
     from bayesvote.members._perceptron_kernels import compress
 
     X = rows.todense()
-    # The kernel writes each value before deciding to keep it, hence one extra place.
+    # The kernel writes each value before it decides to keep it, hence one extra place.
     values = np.empty(X.size + 1)
     columns = np.empty(X.size + 1, dtype=np.int32)
     starts = np.zeros(rows.n + 1, dtype=np.int64)
@@ -166,23 +164,24 @@ def _without_zeros(rows: Rows) -> Rows:
 class LinearBank(LinearMembers[LinearState]):
     """Passive-aggressive linear classifiers with a bias (Crammer et al. 2006), each on its own random features.
 
-    A member's score is w.x + b, with the weights from before the row is learned. With y = -1, 1, a row with the hinge
-    loss h = 1 - y (w.x + b) above 0 moves the weights as little as makes it 0, but by no more than the aggressiveness C
-    allows: w += t y x and b += t y with t = min(C, h/(1 + x.x)). With more classes, each has weights of its own; h is
-    1 less the lead of the right class over the best other, and t = min(C, h/(2 + 2 x.x)) is added to the weights of
-    the one and taken from those of the other. The sample weight multiplies C.
+    A member's score is w.x + b, with the weights from before the row is learned. With y = -1, 1, the hinge loss of a
+    row is h = 1 - y (w.x + b). If it is above 0, the weights make the smallest move after which it is 0, limited by
+    the aggressiveness C: w += t y x and b += t y with t = min(C, h/(1 + x.x)). With more classes, each class has its
+    own weights, and h is 1 minus the lead of the right class over the best other class. Then t = min(C, h/(2 + 2 x.x))
+    times x is added to the weights of the right class and subtracted from those of the other. The sample weight
+    multiplies C.
 
-    A Perceptron steps as far on its last mistake as on its first; these step as far as a row asks for. So they follow a
-    change at once, and noise as well unless C is small.
+    A Perceptron makes equally large steps on every mistake. A passive-aggressive step depends on the loss of the row,
+    so these members follow a change at once. With a large C they also follow noise.
 
     Parameters
     ----------
     n_members
-        How many members.
+        Number of members.
     max_features
-        How many features each sees: a fraction, a count, or None for all.
+        Features that each member sees: a fraction, a count, or None for all.
     aggressiveness
-        C, or several, which the members take in turn.
+        C, or a sequence of values, which the members use in turn.
     rule
         "passive_aggressive" is PA-I, as above; "passive_aggressive_squared" is PA-II, t = h/(1 + x.x + 1/(2 C)).
 
@@ -201,23 +200,28 @@ class LinearBank(LinearMembers[LinearState]):
     rule: str = "passive_aggressive"
 
     def __post_init__(self) -> None:
+        """Check the configuration."""
         one_of(self.who, "rule", self.rule, RULES)
         given: Any = self.aggressiveness
         for value in given if np.ndim(given) else (given,):
             positive(self.who, "aggressiveness", value)
         if np.size(given) == 0:
-            raise ValueError(f"{self.who}: aggressiveness must hold at least one number, got none.")
+            raise InputError(self.who, "aggressiveness", "must hold at least one number", "none")
+        self._limits = np.zeros(0)
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> LinearState:
         """Draw the features of each member and set all weights to zero."""
         return self.blank_weights(n_features, n_classes, rng)
 
     def limits(self, n_scores: int) -> tuple[Array, bool]:
-        """The aggressiveness of every score."""
-        given = np.atleast_1d(np.asarray(self.aggressiveness, dtype=np.float64))
-        member = np.arange(n_scores) // (n_scores // self.n_members)
-        return given[member % len(given)], RULES[self.rule]
+        """Return the aggressiveness of every score, and True if the slack is squared."""
+        limits = self._limits
+        if len(limits) != n_scores:  # computed once after each start
+            given = np.atleast_1d(np.asarray(self.aggressiveness, dtype=np.float64))
+            member = np.arange(n_scores) // (n_scores // self.n_members)
+            self._limits = limits = given[member % len(given)]
+        return limits, RULES[self.rule]
 
     def member_names(self) -> list[str]:
-        """What each member is."""
+        """Names of the members."""
         return ["PassiveAggressive"] * self.n_members

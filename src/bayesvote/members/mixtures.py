@@ -1,10 +1,9 @@
-"""Mixtures of kinds that serve most data, by name."""
+"""Mixtures of several kinds of members that suit most data."""
 
 from typing import Any
 
 from bayesvote.core.checks import integer
 from bayesvote.members.base import Bank
-from bayesvote.members.committees import Committees
 from bayesvote.members.ferns import FernBank
 from bayesvote.members.linear import LinearBank
 from bayesvote.members.logistic import LogisticBank
@@ -13,18 +12,19 @@ from bayesvote.members.neighbours import NeighbourBank
 from bayesvote.members.perceptron import PerceptronBank
 from bayesvote.members.trees import TreeBank
 from bayesvote.members.union import Union
+from bayesvote.members.wrappers.committees import Committees
 
-REFINED = (1.0, 3.0, 10.0, 20.0)  # rates
-NEIGHBOURS = (256, 1024)  # rows
+REFINED = (1.0, 3.0, 10.0, 20.0)  # rates, about a factor of 3 apart: the weights choose the one that suits the data
+NEIGHBOURS = (256, 1024)  # rows: a short window follows changes, a long one has nearer neighbours
 
 
 def adaptive(n_members: int = 100) -> Union:
-    """Return the members of the default classifier: what ``members="adaptive"`` means.
+    """Return the members of the default classifier, ``members="adaptive"``.
 
-    Of a hundred, 32 are trees of the first rows, 6 trees of the last 2,048 rows, 10 of the last 512, and 4 refined
-    over the leaves of all of them; 4 are Bayesian logistic regressions, 3 passive-aggressive, 2 ask the nearest of the
-    last 256 and 1,024 rows, one is a naive Bayes of all features, and 38 are naive Bayes of three tenths of them. Trees
-    and naive Bayes vote in committees.
+    Of 100 members, 32 are trees of the first rows, 6 trees of the last 2,048 rows and 10 trees of the last 512 rows.
+    4 members are refined over the leaves of all trees. 4 are Bayesian logistic regressions, 3 are passive-aggressive,
+    and 2 use the nearest neighbours among the last 256 and 1,024 rows. One is a naive Bayes of all features, and 38
+    are naive Bayes of 30% of the features. Trees and naive Bayes vote in committees.
     """
     integer("adaptive", "n_members", n_members, least=3)
     first, middle, last = max(1, n_members * 32 // 100), n_members * 6 // 100, n_members * 10 // 100
@@ -35,10 +35,10 @@ def adaptive(n_members: int = 100) -> Union:
 
 
 def fast(n_members: int = 100) -> Union:
-    """Return members without trees, for little time a row: what ``members="fast"`` means.
+    """Return members without trees, which take little time per row, ``members="fast"``.
 
-    A third each of averaged Perceptrons, naive Bayes and ferns, as :func:`mixed` has them, but in committees, with some
-    passive-aggressive ones and a naive Bayes of all features.
+    A third each are averaged Perceptrons, naive Bayes and ferns, as in :func:`mixed`, but in committees. Up to three
+    passive-aggressive members and a naive Bayes of all features are added.
     """
     integer("fast", "n_members", n_members, least=5)
     linear = LinearBank(min(3, n_members // 5))
@@ -56,9 +56,9 @@ def fast(n_members: int = 100) -> Union:
 
 
 def mixed(n_members: int = 99) -> Union:
-    """Return a third each of averaged Perceptrons, naive Bayes and ferns: what ``members="mixed"`` means.
+    """Return a third each of averaged Perceptrons, naive Bayes and ferns, ``members="mixed"``.
 
-    Perceptrons see half the features each, naive Bayes three tenths; ferns are of depth 8. With ``JointGaussian`` they
+    Perceptrons see half of the features, naive Bayes 30%, and ferns have depth 8. Together with ``JointGaussian`` they
     were the default of version 0.1.
     """
     integer("mixed", "n_members", n_members, least=3)
@@ -72,10 +72,10 @@ def mixed(n_members: int = 99) -> Union:
 
 
 def tree(n_members: int = 100, *, rows_kept: int = 8192, max_nodes: int = 16384, max_features: int = 4096) -> TreeBank:
-    """Return a :class:`TreeBank` with ``n_members`` members: what ``members="tree"`` means.
+    """Return a :class:`TreeBank` with ``n_members`` members, ``members="tree"``.
 
-    Of a hundred, 66 are trees of the first rows, 11 trees of the last 2,048 rows, 19 of the last 512, and 4 are
-    refined over the leaves of all of them. 52 members are those of ``TreeBank()``, whose proportions these are.
+    Of 100 members, 66 are trees of the first rows, 11 trees of the last 2,048 rows and 19 trees of the last 512 rows.
+    4 members are refined over the leaves of all trees. The proportions are those of the 52 members of ``TreeBank()``.
     """
     integer("tree", "n_members", n_members)
     integer("tree", "rows_kept", rows_kept)
@@ -92,7 +92,7 @@ def tree(n_members: int = 100, *, rows_kept: int = 8192, max_nodes: int = 16384,
 
 
 def _beside_trees(n_members: int, rest: int) -> list[Bank[Any]]:
-    """The rest of the members: linear ones and neighbours, a few, which want the same scales, and naive Bayes."""
+    """Return the members other than trees: a few linear ones and neighbours, which share scales, and naive Bayes."""
     few = max(1, n_members // 10)
     scaled: list[Bank[Any]] = [LogisticBank(min(4, few, rest))]
     rest -= scaled[0].n_members
@@ -111,7 +111,7 @@ def _beside_trees(n_members: int, rest: int) -> list[Bank[Any]]:
 
 
 def _even(total: int, parts: int) -> list[int]:
-    """Split a number into as many parts, as even as can be; no part is 0.
+    """Split a number into nearly equal parts; none of them is 0.
 
     >>> _even(10, 3)
     [4, 3, 3]

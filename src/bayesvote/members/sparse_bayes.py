@@ -1,4 +1,4 @@
-"""Naive Bayes over more than ``WIDE`` features: statistics of the values other than 0, and sums for the zeros."""
+"""Naive Bayes over more than ``WIDE`` features: statistics of values other than 0, and one sum for all zeros."""
 
 from typing import TYPE_CHECKING
 
@@ -10,34 +10,33 @@ from bayesvote.core.rows import LARGEST, Rows
 from bayesvote.core.state import MOST_TOTAL, require, within
 from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution, added_up
+from bayesvote.members.base import NO_LABELS, NO_WEIGHTS
 
 if TYPE_CHECKING:
     from bayesvote.members.naive_bayes import NaiveBayesState
 
-WIDE = 1024  # features; with more, a row costs what it holds other than 0
-_MOST = LARGEST * (1 + 1e-9)  # a mean of values
-_ROUNDING = 1 + 1e-6  # of sums over features
-_WORTH_SHARING = 20_000  # additions; with fewer, a second thread costs more than it saves
-_NO_LABELS = np.zeros(0, dtype=np.intp)
-_NO_WEIGHTS = np.zeros(0)
+WIDE = 1024  # features; rows that are wider are usually sparse, and cost what they hold other than 0
+_MOST = LARGEST * (1 + 1e-9)  # size of a mean of values, with its rounding
+_SLACK = 1 + 1e-6  # relative rounding of sums over up to all features, which may exceed their exact bounds by a little
+_WORTH_SHARING = 20_000  # additions; with fewer, starting a second thread costs more time than it saves
 
 
 def is_wide(n_features: int) -> bool:
-    """Return True for rows that are taken by their values other than 0."""
+    """Return True if rows are processed by their values other than 0."""
     return n_features > WIDE
 
 
 def log_ratios(state: "NaiveBayesState", rows: Rows, y: Labels, w: Array, smoothing: float) -> Array:
-    """Log-ratios (K - 1, n, m) of each class to class 0, per member, row t before it is learned."""
+    """Return the log-ratios (K - 1, n, m) of each class to class 0, per member, row t before it is learned."""
     from bayesvote.members._sparse_bayes_kernels import run
 
     n_ratios, m = len(state.total) - 1, state.mask.shape[1]
-    out, told = np.empty((n_ratios, rows.n, m)), np.empty((n_ratios, 0))
+    out, per_value = np.empty((n_ratios, rows.n, m)), np.empty((n_ratios, 0))
 
     def some(first: int, last: int) -> None:
-        run(rows, y, w, state, smoothing, first, last, out, told)
+        run(rows, y, w, state, smoothing, first, last, out, per_value)
 
-    if len(y):  # a row changes what the next is scored by
+    if len(y):  # the score of a row depends on the rows before it
         some(0, rows.n)
     else:
         parallel_for(some, rows.n, worth=len(rows.values) * m > _WORTH_SHARING)
@@ -45,31 +44,31 @@ def log_ratios(state: "NaiveBayesState", rows: Rows, y: Labels, w: Array, smooth
 
 
 def attributions(state: "NaiveBayesState", rows: Rows, of_ratio: Array, shares: Array, smoothing: float) -> Attribution:
-    """Share out log-ratios, times coefficients (n, m, K - 1), over the features; the start is that of a row of zeros.
+    """Attribute log-ratios, times coefficients (n, m, K - 1), to the features; the start is that of a row of zeros.
 
-    Members looked at all of their features, as an absent one tells something, too.
+    Members look at all of their features, as the absence of a value counts, too.
     """
     from bayesvote.members import _sparse_bayes_kernels as kernels
 
     (n, m, n_ratios), values = of_ratio.shape, len(rows.values)
-    out, told, empty = np.empty((n_ratios, n, m)), np.zeros((n_ratios, values)), np.empty((n_ratios, m))
-    kernels.run(rows, _NO_LABELS, _NO_WEIGHTS, state, smoothing, 0, n, out, told)
+    out, per_value, empty = np.empty((n_ratios, n, m)), np.zeros((n_ratios, values)), np.empty((n_ratios, m))
+    kernels.run(rows, NO_LABELS, NO_WEIGHTS, state, smoothing, 0, n, out, per_value)
     kernels.start(state, smoothing, empty)
     row = np.repeat(np.arange(n), np.diff(rows.starts))
     column = rows.columns if rows.sparse else np.tile(rows.columns, n)
     parts, start = np.zeros((n, rows.width)), np.zeros(n)
     for k in range(n_ratios):
         coefficient = np.einsum("vm,vm->v", of_ratio[row, :, k], state.mask[column])
-        parts += added_up(row, column.astype(np.intp), told[k] * coefficient, rows.width, n)
+        parts += added_up(row, column.astype(np.intp), per_value[k] * coefficient, rows.width, n)
         start += of_ratio[:, :, k] @ empty[k]
     return Attribution(parts, start, shares @ state.mask.T)
 
 
 def converted(state: "NaiveBayesState", gaussian: NDArray[np.bool_]) -> "NaiveBayesState":
-    """Return the state of a bank that has become wide, from the one that it had before.
+    """Convert the state of a bank that has become wide.
 
-    The weight of zeros is known for features whose first value was 0 and for binary ones. Others are taken to have
-    never been 0. ``gaussian`` marks the features that were declared so.
+    The weight of zeros is known for features whose first value was 0, and for binary ones. Other features are assumed
+    never to have been 0. ``gaussian`` marks the features that were declared Gaussian.
     """
     count, mean, squares, other = state.statistics
     first, second, kinds, declared = state.values_seen
@@ -87,17 +86,18 @@ def converted(state: "NaiveBayesState", gaussian: NDArray[np.bool_]) -> "NaiveBa
     return state._replace(
         statistics=np.array([missing, mean_of, squares_of, nonzero]),
         values_seen=seen,
-        present=np.einsum("kd,dm->km", nonzero, state.mask),  # a product by BLAS would depend on the threads
+        # Not a BLAS product, whose rounding depends on the number of threads.
+        present=np.einsum("kd,dm->km", nonzero, state.mask),
     )
 
 
 def check(state: "NaiveBayesState") -> None:
-    """Refuse sums that no rows have."""
+    """Raise an error for sums that no rows have."""
     missing, mean, squares, nonzero = state.statistics
     require(within(mean, -_MOST, _MOST), f"means in statistics must be at most {_MOST:g} in size")
     require(within(state.total, 0, MOST_TOTAL), "total must be at least 0, and the weight of rows")
     require(not np.any(state.statistics[[0, 2, 3]] < 0), "weights and squares in statistics must be at least 0")
-    most = state.total[:, None] * _ROUNDING
+    most = state.total[:, None] * _SLACK
     require(not np.any(missing + nonzero > most), "a feature must not weigh more than its class in statistics")
     require(not np.any(squares > 4 * _MOST**2 * nonzero), "squares in statistics must be of values")
     require(not np.any(state.present < 0), "present must be at least 0")

@@ -15,21 +15,21 @@ def random_subsets(
     max_features: float | int | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> NDArray[np.bool_]:
-    """Draw which features each member sees, without replacement.
+    """Draw the features that each member sees, without replacement.
 
     Parameters
     ----------
     n_features, n_members
-        Features there are, and members to draw for.
+        Number of features, and number of members to draw for.
     max_features
-        How many each member sees: a count, a fraction of all (rounded, at least one), or None for all.
+        Features per member: a count, a fraction of all (rounded, at least one), or None for all.
     rng
         A generator or a seed.
 
     Returns
     -------
     array of shape (n_members, n_features)
-        True where the member sees the feature; equally many in every row.
+        True where the member sees the feature; every row has the same number of them.
 
     Examples
     --------
@@ -45,12 +45,13 @@ def random_subsets(
         integer(who, "max_features", max_features)
         size = int(max_features)
         if size > n_features:
-            must = f"must be at most the {n_features} features there are"
-            raise InputError(who, "max_features", must, str(size), "Give fewer, or a fraction.")
+            must = f"must be at most n_features = {n_features}"
+            raise InputError(who, "max_features", must, str(size), "Pass a smaller number, or a fraction.")
     else:
         fraction(who, "max_features", max_features)
         size = max(1, round(max_features * n_features))
-    # The first `size` places of a random order of the features, for every member; one by one, as rows may be wide.
+    # The first `size` features of a random permutation for every member; one by one, as an array of all permutations
+    # may not fit into memory.
     mask = np.zeros((n_members, n_features), dtype=np.bool_)
     generator = np.random.default_rng(rng)
     for of_member in mask:
@@ -61,7 +62,7 @@ def random_subsets(
 def with_more(
     features: NDArray[np.uint32], d: int, n_features: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Features of every member, (m, k), with as large a share of new ones; and which of the new ones, (m, new)."""
+    """Return the features of wider members, (m, k), with the same share of new ones; and a mask of these, (m, new)."""
     m, k = features.shape
     more = random_subsets(n_features - d, m, k / d, rng)
     new = np.nonzero(more)[1].reshape(m, -1).astype(np.uint32) + np.uint32(d)
@@ -69,7 +70,7 @@ def with_more(
 
 
 def resized(features: NDArray[np.uint32], arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint32]:
-    """Blank features of as many a member as a file brings: widening rounds step by step, and may end at another number.
+    """Return blank features, as many per member as in a file: widening rounds, so their number depends on its steps.
 
     Files of version 1 call them "own".
     """
@@ -79,7 +80,7 @@ def resized(features: NDArray[np.uint32], arrays: Mapping[str, NDArray[Any]]) ->
 
 
 def agree(features: NDArray[Any], mask: NDArray[Any], per: int) -> bool:
-    """Whether the features of every member, (m, k), are those of the mask (d, per m)."""
+    """Return True if the features of every member, (m, k), are those of the mask (d, per m)."""
     of_member = mask[:, ::per].T == 1
     if np.any(np.count_nonzero(of_member, axis=1) != features.shape[1]):
         return False

@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote.core.checks import Array, Labels
+from bayesvote.core.checks import Array, InputError, Labels
 from bayesvote.core.rows import Rows, started
 from bayesvote.core.state import Learned, Shape, restored_shape
 from bayesvote.members.attribution import Attribution
-from bayesvote.members.base import Bank, check_bank
+from bayesvote.members.base import Bank, CompositeBank, check_bank
 
 
 @dataclass
-class Union(Bank[tuple[Any, ...]]):
-    """Several banks as one: their members side by side, in the order given.
+class Union(CompositeBank[tuple[Any, ...]]):
+    """Several banks as one: the members of all banks, in the order given.
 
-    Each bank draws from a random stream of its own: a bank added at the end leaves the others as they were.
+    Each bank has a random stream of its own, so adding a bank at the end does not change the others.
 
     Parameters
     ----------
     banks
-        The banks, each once.
+        The banks, each of them once.
 
     Examples
     --------
@@ -39,29 +39,28 @@ class Union(Bank[tuple[Any, ...]]):
     banks: Sequence[Bank[Any]]
 
     def __post_init__(self) -> None:
-        """Check the banks."""
+        """Check the banks and let them share one lock."""
         for bank in self.banks:
             check_bank("Union", bank)
         if len(self.banks) == 0:
-            raise ValueError("Union: banks must hold at least one bank, got none.")
+            raise InputError("Union", "banks", "must hold at least one bank", "none")
         if len({id(bank) for bank in self.banks}) < len(self.banks):
-            raise ValueError("Union: banks must be different objects, got one twice. Make a new bank for each.")
+            raise InputError("Union", "banks", "must be different objects", "one twice", "Make a new bank for each.")
+        self.compose()
         self.share(self._lock)
 
     @property
     def n_members(self) -> int:
-        """How many members the banks hold in all."""
-        return sum(bank.n_members for bank in self.banks)
+        """Number of members of all banks together."""
+        total = 0
+        for bank in self.banks:
+            total += bank.n_members
+        return total
 
     @property
     def wants_scaled(self) -> bool:
-        """Whether all of the banks do; otherwise each is scaled by itself."""
+        """True if all banks want standardised features; otherwise each bank is scaled by itself."""
         return all(bank.wants_scaled for bank in self.banks)
-
-    @property
-    def learns(self) -> bool:
-        """Whether one of the banks does."""
-        return any(bank.learns for bank in self.banks)
 
     @property
     def parts(self) -> tuple[Bank[Any], ...]:
@@ -69,38 +68,33 @@ class Union(Bank[tuple[Any, ...]]):
         return tuple(self.banks)
 
     def rebuilt(self, change: Callable[[Bank[Any]], Bank[Any]]) -> "Union":
-        """Return a union of the banks, each changed."""
+        """Return a union of the changed banks."""
         return Union([change(bank) for bank in self.banks])
 
     @property
     def state(self) -> tuple[Any, ...] | None:
-        """The banks' states."""
+        """The banks' states; None before the start."""
         return None if self.shape is None else tuple(bank.state for bank in self.banks)
 
-    @property
-    def shape(self) -> Shape | None:
-        """Features and classes that all banks were started for."""
-        first = self.banks[0].shape
-        for bank in self.banks:
-            other = bank.shape
-            if other is not first and other != first:
-                return None
-        return first
+    def shape_of_parts(self) -> Shape | None:
+        """Return the shape of all banks; None if they differ."""
+        first, *others = [bank.shape for bank in self.banks]
+        return first if all(shape == first for shape in others) else None
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Copy what learning changes, of every bank."""
+        """Copy what learning changes in every bank."""
         return tuple(bank.snapshot() for bank in self.banks)
 
     def returning(self, snapshot: tuple[Any, ...]) -> Callable[[], None]:
-        """Get every bank ready to take up its copy."""
+        """Prepare every bank to restore its snapshot."""
         return _all(bank.returning(of_bank) for bank, of_bank in zip(self.banks, snapshot, strict=True))
 
     def ready(self, state: tuple[Any, ...], shape: Shape) -> Callable[[], None]:
-        """Get every bank ready for its state."""
+        """Prepare every bank for its state."""
         return _all(bank.ready(of_bank, shape) for bank, of_bank in zip(self.banks, state, strict=True))
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> tuple[Any, ...]:
-        """Return the states of all banks before any row."""
+        """Return the initial states of all banks."""
         children = rng.spawn(len(self.banks))
         return tuple(bank.init(n_features, n_classes, child) for bank, child in zip(self.banks, children, strict=True))
 
@@ -110,10 +104,13 @@ class Union(Bank[tuple[Any, ...]]):
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t."""
-        return np.concatenate([bank.advance(rows, y, w) for bank in self.banks], axis=1)
+        found = []
+        for bank in self.banks:
+            found.append(bank.advance(rows, y, w))
+        return np.concatenate(found, axis=1)
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
-        """Add up what the banks share out over the features."""
+        """Sum up what the banks attribute to the features."""
         edges = np.cumsum([0, *(bank.n_members for bank in self.banks)]).tolist()
         found = [
             bank.attributions(rows, coefficients[:, first:last], shares[:, first:last])
@@ -122,17 +119,12 @@ class Union(Bank[tuple[Any, ...]]):
         return reduce(Attribution.plus, found)
 
     def kept_rows(self) -> Any:
-        """Rows of the bank that keeps most of them."""
+        """Return the rows of the bank that keeps most of them."""
         kept = [rows for bank in self.banks if (rows := bank.kept_rows()) is not None]
         return max(kept, key=lambda rows: rows.shape[0]) if kept else None
 
-    def check_weights(self, w: Array) -> None:
-        """Refuse weights that one of the banks cannot learn from, before any bank learns."""
-        for bank in self.banks:
-            bank.check_weights(w)
-
     def frozen_state(self) -> tuple[Any, ...]:
-        """Those of the banks."""
+        """Return the frozen states of the banks."""
         return tuple(bank.frozen_state() for bank in self.banks)
 
     def wider(self, n_features: int, rng: np.random.Generator) -> tuple[Any, ...]:
@@ -140,11 +132,11 @@ class Union(Bank[tuple[Any, ...]]):
         return tuple(bank.wider(n_features, rng) for bank in self.banks)
 
     def member_names(self) -> list[str]:
-        """What each member is."""
+        """Names of the members."""
         return [name for bank in self.banks for name in bank.member_names()]
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
-        """The size of all states."""
+        """Size of all states."""
         return sum(bank.least_bytes(n_features, n_classes) for bank in self.banks)
 
     def validate(self, state: tuple[Any, ...]) -> None:
@@ -153,17 +145,19 @@ class Union(Bank[tuple[Any, ...]]):
             bank.validate(of_bank)
 
     def learned(self) -> Learned | None:
-        """Nothing of its own but the shape: the banks' states go with the banks."""
+        """Return the shape only: a file stores the states with the banks."""
         return None if self.shape is None else Learned({"shape": list(map(int, self.shape))})
 
     def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
-        """Check that the banks, which have their states again, have one shape."""
-        if restored_shape(learned) != started(self.who, self.shape):
-            raise ValueError(f"banks that are not all of {learned.facts['shape']} features and classes")
+        """Check that the banks, which were restored before, have one shape."""
+        shape = restored_shape(learned)
+        if shape != started(self.who, self.shape):
+            must = f"must have {shape.n_features} features and {shape.n_classes} classes each"
+            raise InputError(self.who, "the banks of a file", must)
 
 
 def _all(acts: Iterable[Callable[[], None]]) -> Callable[[], None]:
-    """All of these as one, which are made first."""
+    """Return one function that calls all of these. All of them are made first, as making one may fail."""
     made = tuple(acts)
 
     def act() -> None:

@@ -1,4 +1,4 @@
-"""Kernels of committees: the mean of their members' probabilities, as a score."""
+"""Kernels of committees: scores by the mean of the members' probabilities."""
 
 cimport numpy as cnp
 from libc.math cimport exp, fabs, log
@@ -10,7 +10,7 @@ cnp.import_array()
 
 cdef extern from *:
     """
-    #define LEAST 1e-300 /* of a mean probability: its logarithm must be finite */
+    #define LEAST 1e-300 /* smaller mean probabilities are raised to this value: their logarithm must be finite */
     """
     const double LEAST
 
@@ -58,7 +58,7 @@ cdef inline void of_many(const double *scores, Py_ssize_t n, Py_ssize_t k, doubl
 
 
 def mean_scores(scores, ends, out):
-    """Scores (n, committees) from (n, members) or, with classes, (n, committees, K) from (n, members, K)."""
+    """Compute scores (n, committees) from (n, members) or, per class, (n, committees, K) from (n, members, K)."""
     scores = contiguous(scores)
     cdef Py_ssize_t n = dim(scores, 0)
     cdef Py_ssize_t m = dim(scores, 1)

@@ -3,7 +3,7 @@ from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array
 from bayesvote.core.rows import Rows
-from bayesvote.members.compact import SeenColumns
+from bayesvote.members.wrappers.compact import SeenColumns
 
 def renumber(
     rows: Rows, weight: Array, state: SeenColumns, limit: int, first: int

@@ -1,4 +1,4 @@
-"""Kernel that numbers the features of sparse rows in the order in which they are first other than 0."""
+"""Kernel that numbers the features of sparse rows in the order of their first value other than 0."""
 
 import numpy as np
 
@@ -23,11 +23,11 @@ cdef int by_column(const void *a, const void *b) noexcept nogil:
 
 
 def renumber(rows, weight, state, Py_ssize_t limit, Py_ssize_t first):
-    """Take rows from the first on until the columns must become more, or to the end.
+    """Renumber the rows from ``first`` on, until more columns are needed or the rows end.
 
-    Rows of a weight above 0 give columns to new features. The new ones of other rows get the columns that they would
-    get then, for that row only. What does not fit is left out. Return the values, columns and features of the rows,
-    their starts, the row after the last that was taken, and how many columns are wanted after it.
+    New features in rows with a weight above 0 get a column. New features in other rows use the column that they would
+    get, for that row only. Features without a free column are left out. Return the values, columns and features of the
+    rows, their starts, the row after the last one that was renumbered, and the number of columns needed after it.
     """
     weight = contiguous(weight)
     cdef RowView view
