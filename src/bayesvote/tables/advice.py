@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array, Labels
+from bayesvote.tables.cells import Cells, Sort, Table
 from bayesvote.tables.date_texts import of_digits
 from bayesvote.tables.kinds import Kind
-from bayesvote.tables.reading import Cells, Sort, Table
 
 _LEAST_ROWS = 50  # fewer rows tell too little
 _LEAST_FOR_LEAKS = 150

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array, Labels
 from bayesvote.core.rows import LARGEST, Rows, as_rows
+from bayesvote.tables.cells import Cells, Sort
 from bayesvote.tables.kinds import NUMERIC, STATED, Dates, Kind, Role, as_kind, dates, guessed
-from bayesvote.tables.reading import Cells, Sort
 from bayesvote.tables.state import ColumnsState, Event, Places
 from bayesvote.tables.statistics import Ordered, Statistics, Values
 
@@ -38,7 +38,7 @@ def bucket_of(text: str, n_buckets: int) -> int:
     return zlib.crc32(text.encode("utf-8", "replace")) % n_buckets
 
 
-class Taught(NamedTuple):
+class RowsToLearn(NamedTuple):
     """The rows of a block to learn, and the class of each row; classes are ignored where nothing counts them."""
 
     learn: Flags
@@ -55,12 +55,12 @@ class Block:
         state: ColumnsState,
         statistics: Statistics,
         n: int,
-        taught: "Taught",
-        most: tuple[int, int],
+        lesson: RowsToLearn,
+        limits: tuple[int, int],
     ) -> None:
         self.who, self.places, self.state, self.n = who, places, state, n
-        self.statistics, (self.learn, self.y) = statistics, taught
-        self.max_texts, self.n_buckets = most
+        self.statistics, (self.learn, self.y) = statistics, lesson
+        self.max_texts, self.n_buckets = limits
         self.counted: dict[int, Values] = {}
         self.events: list[Event] = []
         self.cells: list[tuple[NDArray[np.intp], NDArray[np.intp], Array]] = []  # rows, features, values

@@ -12,11 +12,12 @@ from bayesvote.core.rows import Rows, started
 from bayesvote.core.state import Learned, Part, like, require
 from bayesvote.core.warn import warn
 from bayesvote.tables.advice import advice
-from bayesvote.tables.block import Block, Flags, Taught, first_features, kind_of
+from bayesvote.tables.block import Block, Flags, RowsToLearn, first_features, kind_of
+from bayesvote.tables.cells import Cells, Table
 from bayesvote.tables.date_texts import Order, usual_order
 from bayesvote.tables.kinds import NUMERIC, ORDERS, STATED, Kind, Role, as_kind, check_sorts
 from bayesvote.tables.matching import matched, named_by_text, refuse_texts
-from bayesvote.tables.reading import Cells, Table, read_table
+from bayesvote.tables.reading import read_table
 from bayesvote.tables.state import ColumnsState, Event, Places, check, empty, feature_name
 from bayesvote.tables.statistics import NAMES, Statistics, restored
 
@@ -32,14 +33,13 @@ class Piece(NamedTuple):
     rows: Rows
 
 
-class Known(NamedTuple):
+class _Known(NamedTuple):
     """What is known of the columns once some rows are learned."""
 
     state: ColumnsState
     texts: list[str]
     places: Places
     statistics: Statistics
-    hashed: list[str]  # columns that have too many texts from then on
 
 
 @dataclass
@@ -179,7 +179,7 @@ class Columns(Part):
         open_ended = sum(kind in (Kind.CATEGORY, Kind.UNKNOWN) for kind in kinds)
         width = np.array([len(events) + _ROOM * open_ended])
         nothing = Statistics.start(0, [])
-        self.take(_with_events(Known(state._replace(width=width), texts, places, nothing, []), events))
+        self._take(_with_events(_Known(state._replace(width=width), texts, places, nothing), events))
         return self
 
     def _order(self, name: str, kind: Kind, cells: Cells) -> Order:
@@ -223,30 +223,45 @@ class Columns(Part):
     def encode(self, X: Any, strict: bool = False) -> Rows:
         """Encode rows by what is known; nothing is learned. ``strict`` is as in ``checked``."""
         table = self.checked(X, strict)
-        return self.block(table, np.zeros(table.n, dtype=bool)).rows(0, table.n, self.width)
+        return self._block(table, np.zeros(table.n, dtype=bool)).rows(0, table.n, self.width)
 
     def encoded(self, table: Table) -> Iterator[Rows]:
         """Encode checked rows, some at a time."""
         for first in range(0, max(table.n, 1), BLOCK):
             part = table.part(first, min(first + BLOCK, table.n))
-            yield self.block(part, np.zeros(part.n, dtype=bool)).rows(0, part.n, self.width)
+            yield self._block(part, np.zeros(part.n, dtype=bool)).rows(0, part.n, self.width)
 
     def advance(self, X: Any, learn: NDArray[Any] | None = None, y: Labels | None = None) -> Iterator[Piece]:
-        """Encode rows, row t by what the rows before it have told, and learn them; ``learn`` says which.
+        """Encode rows, each with what was learned from the rows before it, and learn them.
 
-        The pieces follow each other, each as wide as the model must be widened to before it gets the piece. What a
-        piece has told is learned when the next one is asked for.
+        The pieces are in the order of the rows. Widen the model to the width of a piece before the model learns it.
+        The last piece may have no rows: then it only says how wide the model must be for the rows that follow.
+
+        Rows are learned in blocks of 4,096. A block is learned when the piece after its last one is asked for, and
+        this needs no further memory. If the iteration ends earlier, none of the block is learned.
+
+        Parameters
+        ----------
+        X
+            A table.
+        learn : array of shape (n,), optional
+            True for the rows to learn; all by default. The others are only encoded.
+        y : array of shape (n,), optional
+            The class of each row. Only columns that count classes need it.
         """
         table = X if isinstance(X, Table) else self.checked(X)
         flags = np.ones(table.n, dtype=bool) if learn is None else np.asarray(learn) != 0
         for start in range(0, table.n, BLOCK):
             stop = min(start + BLOCK, table.n)
-            block = self.block(table.part(start, stop), flags[start:stop], None if y is None else y[start:stop])
+            block = self._block(table.part(start, stop), flags[start:stop], None if y is None else y[start:stop])
+            known, width = self._after(block), 0
+            self._warn_of_hashes(block)
             for first, last, width in block.pieces():
                 yield Piece(start + first, start + last, block.rows(first, last, width))
-            known = self.after(block)
-            self.take(known)
-            self.tell_of(known.hashed)
+            wider = int(known.state.width[0])
+            if wider > width:
+                yield Piece(stop, stop, block.rows(block.n, block.n, wider))
+            self._take(known)
 
     def checked(self, X: Any, strict: bool = False) -> Table:
         """Table of the columns that are known, in their order, as their kinds have them.
@@ -306,34 +321,33 @@ class Columns(Part):
             self._places[j][Role(role), texts[i] if role == Role.TEXT else place] = i
         require(sum(map(len, self._places)) == f, "no feature must stand twice")
 
-    def block(self, table: Table, learn: Flags, y: Labels | None = None) -> Block:
-        """Checked rows, encoded, with what those of them tell that ``learn`` says; ``take`` learns it."""
+    def _block(self, table: Table, learn: Flags, y: Labels | None = None) -> Block:
+        """Encode checked rows, and collect what those of them teach that ``learn`` marks."""
         if y is None and self._statistics.n_classes and np.any(learn):
-            raise InputError(self.who, "y", "must be given, as the classes of rows are counted", "None")
-        taught = Taught(learn, np.zeros(table.n, dtype=np.intp) if y is None else y)
-        most = self.max_texts, self.n_buckets
+            raise InputError(self.who, "y", "must be given, because the classes of rows are counted", "None")
+        lesson = RowsToLearn(learn, np.zeros(table.n, dtype=np.intp) if y is None else y)
+        limits = self.max_texts, self.n_buckets
         state = started(self.who, self._state)
-        block = Block(self.who, self._places, state, self._statistics, table.n, taught, most)
+        block = Block(self.who, self._places, state, self._statistics, table.n, lesson, limits)
         for j, name in enumerate(self._names):
             if name in table.columns:
                 block.add(j, table.columns[name])
         return block.finished()
 
-    def after(self, block: Block) -> Known:
-        """What is known once a block is learned; nothing is changed, and ``take`` takes it up."""
-        found = dict.fromkeys(event.column for event in block.events if event.role == Role.BUCKET)
-        new = [j for j in found if not any(role == Role.BUCKET for role, _ in self._places[j])]
-        hashed = [self._names[j] for j in new]
-        return _with_events(Known(block.state, self._texts, self._places, block.statistics, hashed), block.events)
+    def _after(self, block: Block) -> _Known:
+        """Return the state after a block, without changing anything."""
+        return _with_events(_Known(block.state, self._texts, self._places, block.statistics), block.events)
 
-    def take(self, known: Known) -> None:
-        """Know this from now on. It asks for no memory, so it does not fail after the model has learned."""
+    def _take(self, known: _Known) -> None:
+        """Replace the state. This allocates no memory, so it cannot fail after the model has learned."""
         self._state, self._texts, self._places = known.state, known.texts, known.places
         self._statistics = known.statistics
 
-    def tell_of(self, hashed: list[str]) -> None:
-        """Warn of columns that have too many texts."""
-        for name in [name for name in hashed if name not in (self.columns or {})]:
+    def _warn_of_hashes(self, block: Block) -> None:
+        """Warn of columns in which a block brings more texts than have a feature each."""
+        found = dict.fromkeys(event.column for event in block.events if event.role == Role.BUCKET)
+        new = [j for j in found if not any(role == Role.BUCKET for role, _ in self._places[j])]
+        for name in [self._names[j] for j in new if self._names[j] not in (self.columns or {})]:
             self.warn(
                 name,
                 f"has more than {self.max_texts} different texts; the others share {self.n_buckets} features. "
@@ -342,7 +356,7 @@ class Columns(Part):
             )
 
 
-def _with_events(known: Known, events: list[Event]) -> Known:
+def _with_events(known: _Known, events: list[Event]) -> _Known:
     """Add the features that rows bring, in copies of what they change."""
     if not events:
         return known

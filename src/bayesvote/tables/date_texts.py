@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from enum import IntEnum
 
-from bayesvote.tables.reading import seconds_of
+from bayesvote.tables.cells import seconds_of
 
 
 class Order(IntEnum):

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import Argument, Array, InputError
+from bayesvote.tables.cells import MISSING_TEXTS, Cells, Sort, shortened, text_of
 from bayesvote.tables.date_texts import Order, of_digits, order_of, parse
-from bayesvote.tables.reading import NOTHING, Cells, Sort, shortened, text_of
 
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?$")  # 1,400 and 1,400.5; but 1,5 is a text
 _TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -109,7 +109,7 @@ def unfit(kind: Kind, texts: Iterable[str], order: Order = Order.UNKNOWN) -> set
     if parser is None:
         return set()
     kept = {text: shortened(text.strip()) for text in set(texts)}
-    return {text for text, short in kept.items() if short.casefold() not in NOTHING and parser(short) is None}
+    return {text for text, short in kept.items() if short.casefold() not in MISSING_TEXTS and parser(short) is None}
 
 
 def check_sorts(who: str, name: str, cells: Cells, dates: bool | None = None) -> None:

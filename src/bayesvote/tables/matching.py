@@ -7,8 +7,8 @@ import numpy as np
 
 from bayesvote.core.checks import Argument, Array, InputError
 from bayesvote.core.warn import warn
+from bayesvote.tables.cells import Cells, Table
 from bayesvote.tables.kinds import Kind, as_kind
-from bayesvote.tables.reading import Cells, Table
 
 _MOST_NAMES = 20  # in a message
 
