@@ -59,7 +59,7 @@ ROWS = {"raw": raw_rows, "numbers": number_rows}
 def test_a_check_of_an_older_folder_finds_nothing_wrong(folder: Path) -> None:
     report = service.check(folder)
     assert report.bad == []
-    assert "raw: 46 rows learned, 6 wait for their label" in report.good
+    assert "raw: 46 rows learned, 6 wait for their labels" in report.good
     assert sum("bit for bit" in line for line in report.good) == 2
 
 
@@ -87,7 +87,7 @@ def test_an_older_folder_is_replayed_and_continues_learning(serve: Callable[...,
     assert answer == {"model_name": name, "learned": 6, "repeated": 6, "mistakes": expected["mistakes"]}
     post("learn", rows=asked, labels=labels)
     check(post("infer", rows=asked), expected["after"])
-    assert served.figures.tally.error == expected["error"]
+    assert served.scores.tally.error == expected["error"]
     state = api.state(name)
     api.stop()
     assert service.check(folder).bad == []

@@ -54,7 +54,7 @@ def test_the_page(server: Forked, browser: Any) -> None:
     assert page.inner_text("#state") == "live"
     figures = page.inner_text("#figures")
     assert "600" in figures
-    assert "labels pending\n7" in figures
+    assert "pending rows\n7" in figures
     assert page.locator("#error svg path").count() == 2
     long = "brief({kind: '2 x Tree of 2048 rows', member: 15})"
     assert page.evaluate(long) == "2 x Tree of 2048… 15"  # the number is not cut off
@@ -96,10 +96,10 @@ def test_rows_learned_before_are_told(browser: Any, tmp_path_factory: pytest.Tem
     server.json("POST", "/v2/models/old/learn", {"inputs": [tensor(X[:50])], "labels": y[:50].tolist()})
     page = browser.new_page()
     page.goto(f"http://127.0.0.1:{server.port}/")
-    page.wait_for_selector("text=rows learned before it was served", timeout=60_000)
+    page.wait_for_selector("text=rows learned before serving", timeout=60_000)
     figures = page.inner_text("#figures")
     assert "rows learned\n50" in figures
-    assert "rows learned before it was served\n300" in figures
+    assert "rows learned before serving\n300" in figures
     assert "of 350 rows count" in page.inner_text("#past")
     server.kill()
     page.close()
