@@ -68,7 +68,7 @@ def test_repeating_is_harmless_and_contradicting_is_refused(api: Api) -> None:
     first = api.post("infer", rows=rows, ids=ids)
     assert api.post("infer", rows=rows, ids=ids) == first
     assert "another pending row" in api.refused("infer", 409, rows=rows[::-1], ids=ids)
-    assert "no row 'z'" in api.refused("label", 404, ids=["u", "z"], labels=labels[:2])
+    assert "the row 'z' is not waiting for its label" in api.refused("label", 404, ids=["u", "z"], labels=labels[:2])
     assert api.post("label", ids=["u"], labels=labels[:1])["learned"] == 1
     state = api.state()
     assert api.post("label", ids=["u"], labels=labels[:1]) == {
@@ -83,7 +83,7 @@ def test_repeating_is_harmless_and_contradicting_is_refused(api: Api) -> None:
     assert "has its label and was learned" in api.refused("infer", 409, rows=rows[:1], ids=["u"])
     answer = api.post("label", ids=["u", "v"], labels=labels[:2])
     assert (answer["learned"], answer["repeated"]) == (1, 1)
-    assert "waits for its label" in api.refused("learn", 409, rows=rows[2:], labels=labels[2:], ids=["w"])
+    assert "is waiting for its label" in api.refused("learn", 409, rows=rows[2:], labels=labels[2:], ids=["w"])
     assert api.post("learn", rows=rows[:1], labels=labels[:1], ids=["new"])["learned"] == 1
     assert api.post("learn", rows=rows[:2], labels=labels[:2], ids=["new", "newer"])["repeated"] == 1
     assert "was learned with" in api.refused("learn", 409, rows=rows[:1], labels=[other], ids=["new"])

@@ -55,7 +55,7 @@ def test_a_life(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [line["message"] for line in lines] == [
         "serving",
         "created a model",
-        "refused",
+        "request rejected",
         "saved a snapshot",
         "stopped",
     ]

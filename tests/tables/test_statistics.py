@@ -141,7 +141,7 @@ def test_columns_that_count_are_told_apart_and_not_merged() -> None:
     assert difference(first, first) is None
     wrong = difference(first, other)
     assert wrong is not None
-    assert "must be read in the same way" in wrong.must
+    assert "must be encoded in the same way" in wrong.must
     with pytest.raises(ValueError, match="columns must not count classes"):
         merged([first, other])
 

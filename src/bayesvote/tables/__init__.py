@@ -1,4 +1,4 @@
-"""Raw tables in: columns of numbers, categories, booleans and dates, read as the stream goes on."""
+"""Tables of numbers, categories, booleans and dates, and their encoding as numeric features."""
 
 from bayesvote.tables.block import bucket_of
 from bayesvote.tables.cells import MISSING_TEXTS, Cells, Sort, Table, shortened

@@ -20,7 +20,7 @@ _LARGEST = 1e100  # number, except in a category
 
 
 class Sort(IntEnum):
-    """What the number of a cell is."""
+    """The meaning of the number of a cell."""
 
     NUMBER = 0
     BOOLEAN = 1
@@ -28,21 +28,21 @@ class Sort(IntEnum):
 
 
 class Cells(NamedTuple):
-    """The cells of a column. One is a number, a text, or, if it is neither, missing."""
+    """The cells of a column. Each is a number or a text, or is missing."""
 
-    kind: str | None  # what its type says: "number", "boolean", "date" or "category"; None if there is none
-    numbers: Array  # (n,), NaN where there is none; dates are seconds since 1970
-    sorts: NDArray[np.int8]  # (n,): what each number is
-    codes: Codes  # (n,): the place of its text among the texts, or -1
+    kind: str | None  # from its type: "number", "boolean", "date" or "category"; None if the type does not say
+    numbers: Array  # (n,), NaN for other cells; dates are seconds since 1970
+    sorts: NDArray[np.int8]  # (n,): the meaning of each number
+    codes: Codes  # (n,): the index of its text in texts, or -1
     texts: list[str]
-    exact: Exact | None = None  # (n,): numbers where floats would be rounded, see tables/exact.py; None if none would
+    exact: Exact | None = None  # (n,): the numbers that floats would round, see tables/exact.py; None if there are none
 
     def part(self, first: int, last: int) -> "Cells":
-        """Cells first to last."""
+        """Return cells first to last."""
         return self._taken(slice(first, last))
 
     def take(self, order: NDArray[np.intp]) -> "Cells":
-        """Cells in this order."""
+        """Return the cells in this order."""
         return self._taken(order)
 
     def _taken(self, cells: slice | NDArray[np.intp]) -> "Cells":
@@ -77,11 +77,11 @@ class Cells(NamedTuple):
         return Cells.concatenate([self, other])
 
     def missing(self) -> NDArray[np.bool_]:
-        """Which cells are."""
+        """Return a mask of the missing cells."""
         return np.isnan(self.numbers) & (self.codes < 0)
 
     def as_texts(self) -> "Cells":
-        """The cells of a category: numbers as they are written."""
+        """Return the cells of a category, with numbers converted to text."""
         known, codes = {text: k for k, text in enumerate(self.texts)}, self.codes.copy()
         is_number = ~np.isnan(self.numbers)
         is_exact = is_number & (self.sorts == Sort.NUMBER) & _exact.known(self.exact, len(codes))
@@ -91,7 +91,7 @@ class Cells(NamedTuple):
         groups += [(is_number & ~is_exact & (self.sorts == sort), self.numbers, sort) for sort in Sort]
         for cells, values, sort in groups:
             if np.any(cells):
-                # Sorting texts would take longer than to look for each of them.
+                # Sorting texts would take longer than a dictionary lookup for each of them.
                 distinct, places = values[cells], np.arange(np.count_nonzero(cells))
                 if values.dtype != object:
                     distinct, places = np.unique(distinct, return_inverse=True)
@@ -100,7 +100,7 @@ class Cells(NamedTuple):
         return self._replace(numbers=np.full(len(codes), np.nan), codes=codes, texts=list(known), exact=None)
 
     def without_vast(self, who: str, name: str) -> "Cells":
-        """The cells of a column of numbers, which must be small enough; floats stand for all of them."""
+        """Return the cells of a numeric column as floats, or raise an error if a number is too large."""
         vast = np.abs(self.numbers) > _LARGEST
         if np.any(vast):
             row = int(np.argmax(vast))
@@ -124,15 +124,15 @@ class Table(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return len(self.columns)
 
     def part(self, first: int, last: int) -> "Table":
-        """Rows first to last."""
+        """Return rows first to last."""
         return Table(last - first, {name: cells.part(first, last) for name, cells in self.columns.items()})
 
     def take(self, order: NDArray[np.intp]) -> "Table":
-        """Rows in this order."""
+        """Return the rows in this order."""
         return Table(len(order), {name: cells.take(order) for name, cells in self.columns.items()})
 
     @staticmethod
@@ -147,7 +147,7 @@ class Table(NamedTuple):
         return Table.concatenate([self, other])
 
     def dictionaries(self) -> list[dict[str, Any]]:
-        """Rows as dictionaries of numbers and texts; what is missing is left out."""
+        """Return the rows as dictionaries of numbers and texts, without missing values."""
         rows: list[dict[str, Any]] = [{} for _ in range(self.n)]
         for name, cells in self.columns.items():
             for row, number, code in zip(rows, cells.numbers.tolist(), cells.codes.tolist(), strict=True):
@@ -159,7 +159,7 @@ class Table(NamedTuple):
 
 
 def seconds_of(value: date) -> float:
-    """Seconds since 1970; without a time zone it is UTC."""
+    """Return the seconds since 1970. A time without a time zone is in UTC."""
     moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -167,7 +167,7 @@ def seconds_of(value: date) -> float:
 
 
 def shortened(text: str) -> str:
-    """Return a text as it is kept: a long one by its beginning and a hash.
+    """Return a text as it is stored: a long one as its beginning and a hash.
 
     >>> shortened("short"), len(shortened("long" * 100))
     ('short', 64)

@@ -23,14 +23,14 @@ _FARTHEST = 10**8  # days from 1970; there are microseconds for little more
 
 
 def columns_of(rows: Iterable[Mapping[str, Any]], names: Iterable[str] = ()) -> dict[str, list[Any]]:
-    """Columns of rows that are dictionaries, such as those of JSON lines; what a row lacks is None.
+    """Convert rows that are dictionaries, such as those of JSON lines, to columns. Missing keys become None.
 
     Parameters
     ----------
     rows
         The rows.
     names
-        Columns that there must be, even if no row has them.
+        Columns to include even if no row has them.
 
     Examples
     --------
@@ -46,16 +46,16 @@ def columns_of(rows: Iterable[Mapping[str, Any]], names: Iterable[str] = ()) -> 
 
 
 def is_table(X: Any) -> bool:
-    """Whether this is a table of pandas, polars or pyarrow, or a dictionary of columns."""
+    """Return True for a table of pandas, polars or pyarrow, or a dictionary of columns."""
     if isinstance(X, Mapping):
-        return not hasattr(X, "tocsr")  # SciPy's dictionary of keys is a dictionary, too
+        return not hasattr(X, "tocsr")  # the dok_matrix of SciPy is a dictionary, too
     return isinstance(X, Table) or (
         type(X).__module__.partition(".")[0] in _LIBRARIES and (hasattr(X, "columns") or hasattr(X, "column_names"))
     )
 
 
 def not_numbers(X: Any) -> list[str]:
-    """Names of a table's columns that are not of numbers by their type."""
+    """Return the names of the columns whose type is not numeric."""
     if isinstance(X, Table):
         flags = [(name, cells.kind in ("number", "boolean")) for name, cells in X.columns.items()]
     elif isinstance(X, Mapping):
@@ -72,18 +72,18 @@ def not_numbers(X: Any) -> list[str]:
 
 
 def has_text(X: Any) -> bool:
-    """Whether a table has a column that is not of numbers by its type; a dictionary is taken to have."""
+    """Return True if a table has a column whose type is not numeric. A dictionary counts as such a table."""
     return isinstance(X, Mapping) or len(not_numbers(X)) > 0
 
 
 def read_table(who: str, X: Any) -> Table:
-    """Read a table: of pandas, polars or pyarrow, or a dictionary of columns by their names."""
+    """Read a table of pandas, polars or pyarrow, or a dictionary of columns."""
     if isinstance(X, Table):
         return X
     library = type(X).__module__.partition(".")[0]
     if hasattr(X, "collect"):
-        must = "must be a table that holds its rows"
-        raise InputTypeError(who, "X", must, type(X).__name__, "Give X.collect().")
+        must = "must be a table in memory"
+        raise InputTypeError(who, "X", must, type(X).__name__, "Pass X.collect().")
     if isinstance(X, Mapping):
         given = {str(name): _any(values) for name, values in X.items()}
     elif library == "pandas":
@@ -94,13 +94,13 @@ def read_table(who: str, X: Any) -> Table:
         given = {name: _arrow(X.column(j)) for j, name in enumerate(X.column_names)}
     names = list(X) if isinstance(X, Mapping) else list(X.column_names if library == "pyarrow" else X.columns)
     if len(given) < len(names):
-        raise InputError(who, "X", "must have a name of its own for every column", str([str(name) for name in names]))
+        raise InputError(who, "X", "must have different names for all columns", str([str(name) for name in names]))
     if not given:
         raise InputError(who, "X", "must have at least one column", "none")
     columns = {name: _cells(who, name, *found) for name, found in given.items()}
     lengths = {name: len(cells.numbers) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise InputError(who, "X", "must have columns of one length", str(lengths))
+        raise InputError(who, "X", "must have columns of the same length", str(lengths))
     return Table(next(iter(lengths.values())), columns)
 
 
@@ -166,14 +166,14 @@ def _arrow(column: Any) -> _Found:
 
 
 class _NumericColumn(NamedTuple):
-    """Numbers or truth values of a library's column, NaN where they are missing, and the exact integers or decimals."""
+    """A numeric or boolean column of a library: floats, NaN if missing, and the exact integers or decimals."""
 
     kind: str
     numbers: Array
     whole: Any = None  # an array of integers, or a list of numbers
 
     def cells(self) -> Cells:
-        """The cells of a column."""
+        """Return the cells of the column."""
         exact = _exact.of_values(self.whole) if isinstance(self.whole, list) else None
         if isinstance(self.whole, np.ndarray):
             exact = _exact.of_integers(self.whole)
@@ -191,13 +191,13 @@ def _cells(who: str, name: str, values: Any, declared: str | None) -> Cells:
     elif isinstance(values, np.ndarray) and values.dtype.kind in "iufbMm":
         found = _of_array(who, name, values)
     elif isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-        do = "Give {name: [value, ...]}; rows that are dictionaries become columns by bayesvote.tables.columns_of."
+        do = "Pass {name: [value, ...]}. Convert rows that are dictionaries with bayesvote.tables.columns_of."
         raise InputTypeError(who, f"column {name!r}", "must be a sequence of values", type(values).__name__, do)
     else:
         found = _of_list(who, name, values.tolist() if isinstance(values, np.ndarray) else values)
     if found.exact is None:
         found.without_vast(who, name)
-    elif found.exact.dtype == object:  # a category may hold any number that is exact
+    elif found.exact.dtype == object:  # a category may hold a number of any size if it is exact
         inexact = ~_exact.known(found.exact, len(found.numbers))
         found._replace(numbers=np.where(inexact, found.numbers, 0.0)).without_vast(who, name)
     return found.as_texts()._replace(kind="category") if declared else found
@@ -232,10 +232,10 @@ def _of_array(who: str, name: str, values: NDArray[Any]) -> Cells:
 def _of_list(who: str, name: str, values: Sequence[Any]) -> Cells:
     numbers, codes = np.full(len(values), np.nan), np.full(len(values), -1, np.int32)
     places: dict[str, int] = {}
-    known = dict.fromkeys(MISSING_TEXTS, -1)  # texts to their places
+    known = dict.fromkeys(MISSING_TEXTS, -1)  # index of each text
     sorts, exact = np.zeros(len(values), np.int8), dict[int, str | None]()
     for t, value in enumerate(values):
-        if _exact.is_plain(value):  # most numbers are, and need no further look
+        if _exact.is_plain(value):  # most numbers are, and need no further checks
             numbers[t] = value
             continue
         if type(value) is not str and (isinstance(value, _OTHER_TEXTS) or type(value).__name__ == "Interval"):
@@ -255,10 +255,10 @@ def _of_list(who: str, name: str, values: Sequence[Any]) -> Cells:
 
 
 def _number(who: str, name: str, row: int, value: Any) -> tuple[Sort, float, str | None]:
-    """Say what a cell of no text is, its number, and the text of that if the number is rounded."""
+    """Return the meaning and the number of a cell that is not a text, and the exact text of a rounded number."""
     if isinstance(value, bool | np.bool_):
         return Sort.BOOLEAN, float(value), None
-    if isinstance(value, Real | np.number) or hasattr(value, "as_tuple"):  # Decimal is no Real
+    if isinstance(value, Real | np.number) or hasattr(value, "as_tuple"):  # Decimal is not a Real
         try:
             return Sort.NUMBER, *_exact.as_float(value)
         except OverflowError:
@@ -276,5 +276,5 @@ def _number(who: str, name: str, row: int, value: Any) -> tuple[Sort, float, str
         return Sort.DATE, seconds_of(value), None
     if isinstance(value, timedelta):
         return Sort.NUMBER, value.total_seconds(), None
-    must = "must hold numbers, texts, booleans or dates"
+    must = "must hold numbers, strings, booleans or dates"
     raise InputTypeError(who, f"column {name!r}", must, f"{value!r} in row {row}")
