@@ -19,8 +19,8 @@ import numpy as np
 
 from bayesvote.apps.service.folder import Folder, from_snapshot
 from bayesvote.apps.service.forecasts import Forecasts
-from bayesvote.apps.service.journal import Entry, Journal
-from bayesvote.apps.service.models import Served
+from bayesvote.apps.service.journal import Journal, JournalEntry
+from bayesvote.apps.service.models import ServedModel
 from bayesvote.core.checks import Array
 from bayesvote.core.rows import as_rows
 from bayesvote.io.model_file import dumps
@@ -130,14 +130,14 @@ async def killed(folder: Path, kills: int, seed: int, longest: float = 0.6) -> t
     return sent, kills
 
 
-def undisturbed(folder: Path) -> tuple[Served, dict[str, int], int]:
+def undisturbed(folder: Path) -> tuple[ServedModel, dict[str, int], int]:
     """The model that learned the journal from its start, in other chunks; the codes by id; how many rows there are."""
     journal = Journal(folder, read_only=True)
     row = journal.models()[0]
     first = journal.snapshots(row.number)[-1]
     served = from_snapshot(folder, row, first)
     entries = list(journal.entries(row.number))
-    X = served.columns.unpack(b"".join(entry.rows for entry in entries), sum(entry.n for entry in entries))
+    X = served.format.unpack(b"".join(entry.rows for entry in entries), sum(entry.n for entry in entries))
     codes = np.frombuffer(b"".join(entry.codes for entry in entries), dtype=np.int32).astype(np.intp)
     size, model = served.forecast_size, served.estimator.model_
     lines = [line for entry in entries for line in _forecasts(entry, size)]
@@ -158,7 +158,7 @@ def undisturbed(folder: Path) -> tuple[Served, dict[str, int], int]:
     return served, found, len(codes)
 
 
-def _forecasts(entry: Entry, size: int) -> list[Array | None]:
+def _forecasts(entry: JournalEntry, size: int) -> list[Array | None]:
     """The forecast of each row of an entry, or None."""
     found = Forecasts.from_bytes([(entry.n, entry.forecasts)], size)
     if found is None:
@@ -184,7 +184,7 @@ def trial(folder: Path, kills: int, seed: int = 0, longest: float = 0.6) -> Outc
             raise AssertionError(f"{name} is in the journal with {code}, which nobody sent")
     if recovered.rows != rows or dumps(recovered.estimator) != dumps(expected.estimator):
         raise AssertionError("the recovered model is not that of the undisturbed run")
-    if recovered.figures.tally.rows != rows:
+    if recovered.scores.tally.rows != rows:
         raise AssertionError("the figures have lost rows")
     return Outcome(kills, sent.answers, sent.lost, len(sent.labelled), rows)
 

@@ -298,11 +298,19 @@ class Ensemble(Model[Any]):
 
         By ``size`` draws from the posterior, unless its weighter knows the probability: see ``Posterior.agreement``.
         """
+        return self._certainty(self._label_losses(self.checked(X)), size, rng)
+
+    @read_locked
+    def certainty_of(self, forecast: Forecast, size: int = 1000, rng: Rng = 0) -> Array:
+        """Return what ``certainty`` returns for the rows of a forecast, without scoring them again."""
+        return self._certainty([losses.of_labels(self.loss, forecast.scores)], size, rng)
+
+    def _certainty(self, label_losses: Iterable[Array], size: int, rng: Rng) -> Array:
         posterior = self._posterior("Ensemble.certainty")
         _checks.integer("Ensemble.certainty", "size", size)
         agreement, rule = posterior.agreement(self.state, size, rng), posterior.rule(self.state)
         out = []
-        for G in self._label_losses(self.checked(X)):
+        for G in label_losses:
             found = agreement(G, decided(self._answered(rule(G))))
             # Where nobody votes, or all who do prefer no label, each is as likely.
             found[((G[:, :1] == G) | np.isnan(G)).all(axis=(1, 2))] = 1 / G.shape[1]
@@ -316,6 +324,11 @@ class Ensemble(Model[Any]):
         A row's contributions sum to the difference of the two labels' losses at the mean weights.
         """
         return np.concatenate([self._leads(G)[2] for G in self._label_losses(self.checked(X))])
+
+    @read_locked
+    def contributions_of(self, forecast: Forecast) -> Array:
+        """Return what ``contributions`` returns for the rows of a forecast, without scoring them again."""
+        return self._leads(losses.of_labels(self.loss, forecast.scores))[2]
 
     @read_locked
     def explain(self, X: RowsLike) -> Explanation:

@@ -111,7 +111,7 @@ def test_models_that_read_tables_in_other_ways_are_not_merged(tmp_path: Path) ->
 
     for edit, column in ((texts, "island"), (mean, "mass"), (weekday, "when")):
         other, before = spoilt(edit), dumps(model)
-        with pytest.raises(ValueError, match=rf"merge: column '{column}' must be read in the same way by both, got"):
+        with pytest.raises(ValueError, match=rf"merge: column '{column}' must be encoded in the same way by both, got"):
             model.merge(other)
         assert dumps(model) == before
     numbers = load(tmp_path / "m")

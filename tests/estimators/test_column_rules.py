@@ -122,7 +122,7 @@ SUSPICIOUS: dict[str, tuple[Any, str]] = {
         [20130101 + k % 28 for k in range(N)],
         r"such as 20130101, which look like dates.*columns=\{'odd': 'date'\}",
     ),
-    "order": (["01/02/2013"] * N, r"do not tell day and month apart.*'day_first'"),
+    "order": (["01/02/2013"] * N, r"in which day and month are ambiguous.*'day_first'"),
     "many": ([f"N{k % 99}" for k in range(N)], r"'odd' has more than 64 different texts.*'category'.*'drop'"),
 }
 

@@ -250,7 +250,7 @@ def test_columns_named_by_numbers_are_stated_by_them() -> None:
         again = loads(dumps(model))
         assert again.columns == clone(model).columns == {0: "category"}
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    with pytest.raises(ValueError, match=r"must name every column once, got \{0: 'category', '0': 'number'\}"):
+    with pytest.raises(ValueError, match=r"must name each column once, got \{0: 'category', '0': 'number'\}"):
         BayesianEnsembleClassifier(columns={0: "category", "0": "number"}).fit(frame, y)
     with pytest.raises(ValueError, match=r"must name columns of the table, \['0', '1'\], got \['5'\]"):
         BayesianEnsembleClassifier(columns={5: "category"}).fit(frame, y)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesvote.apps.service.app import make_app
 from bayesvote.apps.service.folder import Folder
-from bayesvote.apps.service.learner import Learner, Policy
+from bayesvote.apps.service.learner import LearningThread, Policy
 from bayesvote.apps.service.service import Service
 from bayesvote.apps.service.types import Limits
 from bayesvote.core.checks import Array, Labels
@@ -25,7 +25,7 @@ class Api:
         self.folder = folder
         opened = Folder(folder)
         try:
-            self.learner = Learner(opened, Policy(every, prune, Limits(**limits)))
+            self.learner = LearningThread(opened, Policy(every, prune, Limits(**limits)))
         except BaseException:
             opened.close()
             raise
@@ -81,7 +81,7 @@ class Api:
     def state(self, name: str = "m") -> tuple[bytes, int, int, str]:
         """All that a model is."""
         served = self.learner.models[name]
-        return dumps(served.estimator), served.rows, served.pending, str(served.figures.to_json())
+        return dumps(served.estimator), served.rows, served.pending, str(served.scores.to_json())
 
 
 def rows_of(n: int, seed: int = 0) -> tuple[Array, Labels]:

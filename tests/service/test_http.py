@@ -1,4 +1,4 @@
-"""Connections: the short way gives what the usual one does, in order, and lets go of whom it should."""
+"""Connections: the direct path gives what the usual one does, in order, and lets go of whom it should."""
 
 import asyncio
 import json
@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from bayesvote.apps.service.access import AccessMiddleware
 from bayesvote.apps.service.app import make_app
-from bayesvote.apps.service.guard import Guard
 from bayesvote.apps.service.http import protocol
 from bayesvote.apps.service.journal import Journal
 from service.conftest import wait_until
@@ -21,17 +21,17 @@ from service.helpers import Api, objects, rows_of
 
 
 class Raw:
-    """The application of a service on a port, and bytes to and from it; ``usual`` counts what went the usual way."""
+    """The application of a service on a port, and bytes to and from it; ``usual`` counts what went by uvicorn."""
 
     def __init__(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
         self.usual = 0
-        before = Guard.__call__
+        before = AccessMiddleware.__call__
 
-        async def counted(guard: Guard, scope: Any, receive: Any, send: Any) -> None:
+        async def counted(guard: AccessMiddleware, scope: Any, receive: Any, send: Any) -> None:
             self.usual += 1
             await before(guard, scope, receive, send)
 
-        monkeypatch.setattr(Guard, "__call__", counted)
+        monkeypatch.setattr(AccessMiddleware, "__call__", counted)
         app = make_app(api.service, None, frozenset({"127.0.0.1"}))
         options: Any = {"lifespan": "off", "log_config": None, "server_header": False, "proxy_headers": False}
         self.kind = protocol(app, 30.0)
@@ -103,7 +103,7 @@ BODIES = [
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_both_ways_answer_alike(raw: Raw, body: bytes) -> None:
+def test_both_paths_answer_alike(raw: Raw, body: bytes) -> None:
     short = parted(raw.ask(post("/v2/models/m/infer", body, "Connection: close")))
     assert raw.usual == 0
     usual = parted(raw.ask(post("/v2/models/m/versions/1/infer", body, "Connection: close")))
@@ -113,7 +113,7 @@ def test_both_ways_answer_alike(raw: Raw, body: bytes) -> None:
     assert any(header.startswith(b"content-security-policy: default-src 'none'") for header in short[1])
 
 
-def test_both_ways_refuse_alike(raw: Raw, api: Api) -> None:
+def test_both_paths_refuse_alike(raw: Raw, api: Api) -> None:
     for headers, kind in (
         (("Origin: http://evil.example",), "application/json"),
         ((), "text/plain"),
@@ -230,7 +230,7 @@ def test_a_body_is_never_taken_for_a_request(raw: Raw, api: Api, protocol: str) 
         found = sent_apart(raw, outer[: -len(inner)], inner)
         assert found.count(b"HTTP/1.1 ") == 1
         assert found.startswith(b"HTTP/1.1 400")
-        assert b"leave out Upgrade" in found
+        assert b"Leave out the header Upgrade" in found
     assert api.learner.models["m"].rows == 0
 
 
@@ -259,7 +259,7 @@ def test_a_slow_second_request_does_not_take_the_answer_of_the_first(
     for path in ("learn", "learn?x"):
         found = raw.ask(post(f"/v2/models/m/{path}", LEARN), b"GET /v2 HT").split(b"HTTP/1.1 ")[1:]
         assert [each[:3] for each in found] == [b"200", b"408"]
-        assert b'{"error":"the request did not come whole in time."}' in found[1]
+        assert b'{"error":"the request did not arrive completely in time."}' in found[1]
     assert api.learner.models["m"].rows == 4
 
 

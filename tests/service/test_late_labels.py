@@ -11,8 +11,8 @@ import pytest
 
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier
 from bayesvote.apps import service
+from bayesvote.apps.service.batch import AnyTask, LabelTask, LearnTask
 from bayesvote.apps.service.forecasts import Forecasts, to_bytes
-from bayesvote.apps.service.group import AnyJob, Reveal, Teach
 from bayesvote.core.checks import Array, Labels
 from bayesvote.core.rollback import Forecast
 from bayesvote.core.rows import as_rows
@@ -105,11 +105,11 @@ def test_late_labels_and_batches_in_one_commit_are_learned_in_their_order(
     forecast = twin.forecast(as_rows("test", X[:20]))[0]
     served = api.learner.models["m"]
     parts = [slice(20, 30), slice(0, 5), slice(5, 12), slice(30, 60), slice(12, 20)]
-    jobs: list[AnyJob] = []
+    jobs: list[AnyTask] = []
     for part in parts:
         late = part.stop <= 20
         ids = [str(k) for k in range(part.start, part.stop)]
-        jobs.append(Reveal(served, ids, y[part]) if late else Teach(served, [], X[part], y[part]))
+        jobs.append(LabelTask(served, ids, y[part]) if late else LearnTask(served, [], X[part], y[part]))
         learn(twin, X[part], y[part], forecast.part(part.start, part.stop) if late else None)
 
     async def together() -> None:
@@ -246,7 +246,7 @@ def test_rows_do_not_wait_for_a_model_that_replaces_theirs(serve: Callable[..., 
     api.post("infer", rows=objects(X), ids=["u", "v", "w", "x"])
     assert api.request("DELETE", "/v2/models/m").status_code == 204
     twin = made(api, DEFAULT)
-    assert "no row 'u'" in api.refused("label", 404, ids=["u"], labels=["no"])
+    assert "the row 'u' is not waiting for its label" in api.refused("label", 404, ids=["u"], labels=["no"])
     api.post("infer", rows=objects(X), ids=["u", "v", "w", "x"])
     api.post("label", ids=["u", "v", "w", "x"], labels=said(y))
     learn(twin, X, y, twin.forecast(as_rows("test", X))[0])

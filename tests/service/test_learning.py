@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier, load
-from bayesvote.apps.service.group import AnyJob, Ask, Reveal, Teach
-from bayesvote.apps.service.models import CHUNK, Figures
+from bayesvote.apps.service.batch import AnyTask, LabelTask, LearnTask, PredictTask
+from bayesvote.apps.service.models import CHUNK, RunningScores
 from bayesvote.core.rows import as_rows
 from bayesvote.io.model_file import dumps
 from service.conftest import wait_until
@@ -37,7 +37,7 @@ def test_rows_are_learned_in_order_bit_for_bit(api: Api) -> None:
     made = model.probabilities(*model.advance(as_rows("test", X), y, np.ones(300)))
     wrong = (made.argmax(axis=1) != y).sum()
     assert dumps(model) == api.state()[0]
-    tally = api.learner.models["m"].figures.tally
+    tally = api.learner.models["m"].scores.tally
     assert (tally.rows, tally.mistakes) == (300, wrong)
 
 
@@ -48,13 +48,13 @@ def test_a_late_label_counts_with_the_prediction_as_it_was_made(api: Api) -> Non
     api.post("learn", rows=objects(X[100:]), labels=said(y[100:]))  # the model is a better one by now
     after = output(api.post("infer", rows=objects(X[:100])), "probability")
     assert (after.argmax(axis=1) != before.argmax(axis=1)).any()
-    mistakes = api.learner.models["m"].figures.tally.mistakes
+    mistakes = api.learner.models["m"].scores.tally.mistakes
     order = np.random.default_rng(0).permutation(100)
     found = 0
     for part in np.array_split(order, 7):
         found += api.post("label", ids=[ids[k] for k in part], labels=said(y[part]))["mistakes"]
     assert found == (before.argmax(axis=1) != y[:100]).sum()
-    assert api.learner.models["m"].figures.tally.mistakes == mistakes + found
+    assert api.learner.models["m"].scores.tally.mistakes == mistakes + found
     model = classifier()
     forecast = model.forecast(as_rows("test", X[:100]))[0]
     model.advance(as_rows("test", X[100:]), y[100:], np.ones(300))
@@ -67,8 +67,8 @@ def test_repeating_is_harmless_and_contradicting_is_refused(api: Api) -> None:
     rows, ids, labels = objects(X), ["u", "v", "w"], said(y)
     first = api.post("infer", rows=rows, ids=ids)
     assert api.post("infer", rows=rows, ids=ids) == first
-    assert "another row" in api.refused("infer", 409, rows=rows[::-1], ids=ids)
-    assert "no row 'z'" in api.refused("label", 404, ids=["u", "z"], labels=labels[:2])
+    assert "another pending row" in api.refused("infer", 409, rows=rows[::-1], ids=ids)
+    assert "the row 'z' is not waiting for its label" in api.refused("label", 404, ids=["u", "z"], labels=labels[:2])
     assert api.post("label", ids=["u"], labels=labels[:1])["learned"] == 1
     state = api.state()
     assert api.post("label", ids=["u"], labels=labels[:1]) == {
@@ -83,7 +83,7 @@ def test_repeating_is_harmless_and_contradicting_is_refused(api: Api) -> None:
     assert "has its label and was learned" in api.refused("infer", 409, rows=rows[:1], ids=["u"])
     answer = api.post("label", ids=["u", "v"], labels=labels[:2])
     assert (answer["learned"], answer["repeated"]) == (1, 1)
-    assert "waits for its label" in api.refused("learn", 409, rows=rows[2:], labels=labels[2:], ids=["w"])
+    assert "is waiting for its label" in api.refused("learn", 409, rows=rows[2:], labels=labels[2:], ids=["w"])
     assert api.post("learn", rows=rows[:1], labels=labels[:1], ids=["new"])["learned"] == 1
     assert api.post("learn", rows=rows[:2], labels=labels[:2], ids=["new", "newer"])["repeated"] == 1
     assert "was learned with" in api.refused("learn", 409, rows=rows[:1], labels=[other], ids=["new"])
@@ -128,8 +128,8 @@ def test_rows_that_come_and_go_in_one_commit_crowd_nobody_out(serve: Callable[..
 
     async def together() -> list[Any]:
         """Predict and label row 2, label row 0, and predict row 3."""
-        jobs: list[AnyJob] = [Ask(served, ["2"], X[2:3]), Reveal(served, ["2"], y[2:3])]
-        jobs += [Reveal(served, ["0"], y[:1]), Ask(served, ["3"], X[3:])]
+        jobs: list[AnyTask] = [PredictTask(served, ["2"], X[2:3]), LabelTask(served, ["2"], y[2:3])]
+        jobs += [LabelTask(served, ["0"], y[:1]), PredictTask(served, ["3"], X[3:])]
         return await asyncio.gather(*map(api.learner.do, jobs))
 
     found = asyncio.run_coroutine_threadsafe(together(), api._loop).result(60)
@@ -158,7 +158,7 @@ def test_many_at_once_are_each_learned_once(api: Api) -> None:
         thread.join()
     assert not failed
     served = api.learner.models["m"]
-    assert (served.rows, served.pending, served.figures.tally.rows) == (240, 0, 240)
+    assert (served.rows, served.pending, served.scores.tally.rows) == (240, 0, 240)
     entries = list(api.learner.folder.journal.entries(served.number))
     assert sum(entry.n for entry in entries) == 240
 
@@ -318,7 +318,7 @@ def test_models_are_made_once_and_retired(api: Api, serve: Callable[..., Api]) -
         ({"loss": "other"}, "must be one of"),
         ({"forgetting": 2.0}, "(0, 1]"),
         ({"model": "forest"}, "bayesian"),
-        ({"model": "osboost", "weighter": "voting"}, "has none"),
+        ({"model": "osboost", "weighter": "voting"}, "is not a parameter of the model"),
         ({"seed": -1}, ">= 0"),
         ({"more": 1}, "unknown field"),
         ({"scale": 1}, "scale"),
@@ -421,7 +421,7 @@ def test_a_crowd_that_comes_at_once_is_learned_about_a_chunk_at_a_time(api: Api)
 
     async def teach() -> None:
         parts = [slice(k * each, (k + 1) * each) for k in range(n)]
-        await asyncio.gather(*(api.learner.do(Teach(served, [], X[part], y[part])) for part in parts))
+        await asyncio.gather(*(api.learner.do(LearnTask(served, [], X[part], y[part])) for part in parts))
 
     asyncio.run_coroutine_threadsafe(teach(), api._loop).result(60)
     assert (served.rows, api.learner.counters.grouped, api.learner.counters.commits) == (n * each, n, 4)
@@ -429,7 +429,7 @@ def test_a_crowd_that_comes_at_once_is_learned_about_a_chunk_at_a_time(api: Api)
 
 def test_a_probability_on_the_edge_of_a_bin_belongs_to_the_bin_above() -> None:
     below = float(np.nextafter(0.5, 0))
-    figures = Figures(2)
+    figures = RunningScores(2)
     figures.add(np.array([0, 0, 1]), np.array([[below, 0.1], [0.5, 0.1], [0.54, 0.1]]))
     assert figures.bins[4].tolist() == [1, below, 1]
     assert figures.bins[5].tolist() == pytest.approx([2, 1.04, 1])

@@ -37,7 +37,7 @@ def test_figures_of_a_model(api: Api) -> None:
     mistakes = api.post("learn", rows=objects(X[5:]), labels=said(y[5:]))["mistakes"]
     mistakes += api.post("label", ids=["u", "v"], labels=said(y[:2]))["mistakes"]
     found = figures(api)
-    tally = api.learner.models["m"].figures.tally
+    tally = api.learner.models["m"].scores.tally
     expected = {
         "rows_learned_total": 57,
         "mistakes_total": mistakes,

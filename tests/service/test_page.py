@@ -54,21 +54,23 @@ def test_the_page(server: Forked, browser: Any) -> None:
     assert page.inner_text("#state") == "live"
     figures = page.inner_text("#figures")
     assert "600" in figures
-    assert "labels pending\n7" in figures
+    assert "pending rows\n7" in figures
     assert page.locator("#error svg path").count() == 2
     long = "brief({kind: '2 x Tree of 2048 rows', member: 15})"
     assert page.evaluate(long) == "2 x Tree of 2048… 15"  # the number is not cut off
     assert page.locator("#calibration svg circle").count() > 1
-    assert "is the best with probability" in page.inner_text("#best")
-    assert re.fullmatch(r"Of the past, \d+ of 600 rows count\.", page.inner_text("#past"))  # the weights drift
+    assert "is the best member with probability" in page.inner_text("#best")
+    assert re.fullmatch(
+        r"Effective number of learned rows: \d+ of 600\.", page.inner_text("#past")
+    )  # the weights drift
 
     page.click("summary")
     assert page.locator("#members tr").count() == 12
     wrong = {"ids": ["<script>alert(1)</script>"], "labels": ["yes"]}
     with pytest.raises(Exception, match="404"):
         server.json("POST", "/v2/models/first/label", wrong)
-    page.wait_for_selector("#refusals li", timeout=60_000)
-    assert "<script>alert(1)</script>" in page.inner_text("#refusals")  # as text
+    page.wait_for_selector("#rejected li", timeout=60_000)
+    assert "<script>alert(1)</script>" in page.inner_text("#rejected")  # as text
 
     page.click("text=second")
     page.wait_for_selector("#title:text-is('second')", timeout=60_000)
@@ -96,11 +98,11 @@ def test_rows_learned_before_are_told(browser: Any, tmp_path_factory: pytest.Tem
     server.json("POST", "/v2/models/old/learn", {"inputs": [tensor(X[:50])], "labels": y[:50].tolist()})
     page = browser.new_page()
     page.goto(f"http://127.0.0.1:{server.port}/")
-    page.wait_for_selector("text=rows learned before it was served", timeout=60_000)
+    page.wait_for_selector("text=rows learned before serving", timeout=60_000)
     figures = page.inner_text("#figures")
     assert "rows learned\n50" in figures
-    assert "rows learned before it was served\n300" in figures
-    assert "of 350 rows count" in page.inner_text("#past")
+    assert "rows learned before serving\n300" in figures
+    assert "Effective number of learned rows" in page.inner_text("#past")
     server.kill()
     page.close()
 

@@ -52,7 +52,13 @@ def test_a_life(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert time.monotonic() - start < 20
     assert json.loads(seen[0].removeprefix(b"data: "))["model"]["rows"] == 300
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [line["message"] for line in lines] == ["serving", "made a model", "refused", "took a snapshot", "stopped"]
+    assert [line["message"] for line in lines] == [
+        "serving",
+        "created a model",
+        "request rejected",
+        "saved a snapshot",
+        "stopped",
+    ]
     assert lines[3]["rows"] == 300
     assert main(["serve", str(folder), "--backup", str(tmp_path / "copy")]) == 0
     assert main(["serve", str(tmp_path / "copy"), "--check"]) == 0
@@ -72,7 +78,7 @@ def test_errors_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["serve", str(tmp_path), "--port", "0"]) == 1
     assert "must be a model that can be served" in capsys.readouterr().err
     assert main(["serve", str(tmp_path), "--host", "0.0.0.0"]) == 1
-    assert "a token must be given" in capsys.readouterr().err
+    assert "a token is required" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +86,7 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert main(["serve", str(tmp_path / "folder"), "--port", str(taken.getsockname()[1])]) == 1
-    assert "must be free" in capsys.readouterr().err
+    assert "must be available" in capsys.readouterr().err
     assert not (tmp_path / "folder").exists()
 
 

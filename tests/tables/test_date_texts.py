@@ -60,7 +60,7 @@ def test_an_open_order_is_told_and_later_dates_must_fit() -> None:
         columns.checked({"x": ["03/04/2013", "13/02/2013"]})
     plain = Columns().start({"x": ["2013-01-02"]})
     assert plain.checked({"x": ["13/02/2013"]}).columns["x"].numbers.tolist() == [parse("2013-02-13")]
-    with pytest.raises(ValueError, match=r"column 'x' must tell day and month apart, got '01/02/2013' in row 0"):
+    with pytest.raises(ValueError, match=r"column 'x' must not hold ambiguous dates, got '01/02/2013' in row 0"):
         plain.checked({"x": ["01/02/2013"]})
 
 

@@ -130,7 +130,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_labels_must_be_given_to_count_them() -> None:
     columns = Columns({"t": "category"}).start({"t": ["a"]})
     columns.expect(2)
-    with pytest.raises(ValueError, match="y must be given, as the classes of rows are counted"):
+    with pytest.raises(ValueError, match="y must be given, because the classes of rows are counted"):
         list(columns.advance({"t": ["a"]}))
 
 
@@ -141,7 +141,7 @@ def test_columns_that_count_are_told_apart_and_not_merged() -> None:
     assert difference(first, first) is None
     wrong = difference(first, other)
     assert wrong is not None
-    assert "must be read in the same way" in wrong.must
+    assert "must be encoded in the same way" in wrong.must
     with pytest.raises(ValueError, match="columns must not count classes"):
         merged([first, other])
 

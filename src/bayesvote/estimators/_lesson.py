@@ -11,7 +11,7 @@ from bayesvote.core.rollback import Chunk, Forecast, note_progress
 from bayesvote.core.rows import Rows
 from bayesvote.estimators._calibration import Calibration, trust_in
 from bayesvote.estimators._class_weight import weighted
-from bayesvote.tables import Known, Table
+from bayesvote.tables import Table
 
 if TYPE_CHECKING:
     from bayesvote.estimators.base import OnlineClassifier
@@ -91,28 +91,20 @@ class Lesson:
         return np.concatenate(found)
 
     def _learn_part(self, table: Table, start: int) -> list[Array]:
-        """Let the model learn rows as the columns are known by then, and the columns what the model has learned."""
+        """Learn some rows of a table: the columns learn the rows that the model has learned."""
         columns, found = self._shell.columns_, list[Array]()
         learning = (self._w[start : start + table.n] != 0) & self._model.learns
         codes = self._codes[start : start + table.n]
-        block = columns.block(table, learning, codes)
-        known = columns.after(block)  # made beforehand: memory may be missing once the model has learned
         try:
-            for first, last, width in block.pieces():
-                rows, part = block.rows(first, last, width), slice(start + first, start + last)
-                self._widen(width)
-                found.append(self._advance(rows, part))
-            self._take(known)
+            for first, last, rows in columns.advance(table, learning, codes):
+                self._widen(rows.width)
+                found.append(self._advance(rows, slice(start + first, start + last)))
         except BaseException:
             n = self._learned - start
-            self._take(columns.after(columns.block(table.part(0, n), learning[:n], codes[:n])))
+            for piece in columns.advance(table.part(0, n), learning[:n], codes[:n]):
+                self._widen(piece.rows.width)
             raise
-        columns.tell_of(known.hashed)  # last, as a warning may be raised as an error
         return found
-
-    def _take(self, known: Known) -> None:
-        self._widen(int(known.state.width[0]))
-        self._shell.columns_.take(known)
 
     def _widen(self, width: int) -> None:
         if width > self._model.n_features:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bayesvote.core.checks import Argument, Array, InputError
 from bayesvote.core.rows import LARGEST
 from bayesvote.io.columns import Columns
-from bayesvote.tables import NOTHING
+from bayesvote.tables import MISSING_TEXTS
 from bayesvote.tables.date_texts import Order
 from bayesvote.tables.kinds import NUMERIC, ORDERS, STATED, Kind, demand, unfit
 
@@ -145,7 +145,7 @@ def shown(text: str) -> str:
 def _label_text(text: str, where: str = "", do: str = "") -> str:
     """A label without blanks around it; ``where`` and ``do`` are for the error about a missing one."""
     text = text.strip()
-    if text.casefold() in NOTHING:
+    if text.casefold() in MISSING_TEXTS:
         raise fault("the label", f"is missing{where}", do=do)
     if len(text) > _LONGEST_LABEL:
         raise fault("the label", f"must have at most {_LONGEST_LABEL:,} characters", f"{len(text):,}")
@@ -313,7 +313,7 @@ class Numbers:
     def reads(self, text: str) -> bool | None:
         """Whether a text would be read as a number; None if it is missing."""
         text = text.strip()
-        if text.casefold() in NOTHING:
+        if text.casefold() in MISSING_TEXTS:
             return None
         # A number with a decimal comma is one, even where such are refused: it is no category.
         return bool(_DECIMAL_COMMA.fullmatch(text)) or text.casefold() in _BOOLEANS or is_number(text)
@@ -396,7 +396,7 @@ class Texts:
                 text.encode()
             except UnicodeEncodeError:
                 raise fault(f"column {name!r}", "is not UTF-8 text") from None
-        text = "" if text.casefold() in NOTHING else text
+        text = "" if text.casefold() in MISSING_TEXTS else text
         if len(field) <= _SHORT:
             if len(self._known) == _REMEMBERED:
                 self._known.clear()
@@ -406,7 +406,7 @@ class Texts:
 
 def finite(name: str, text: str, do: str = "") -> float:
     """A number, or NaN for a missing one; ``do`` says what to do about a text that is neither."""
-    if text.strip().casefold() in NOTHING:
+    if text.strip().casefold() in MISSING_TEXTS:
         return np.nan
     value = float(text) if is_number(text) else np.inf
     if not abs(value) < np.inf:

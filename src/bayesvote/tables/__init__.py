@@ -1,27 +1,16 @@
-"""Raw tables in: columns of numbers, categories, booleans and dates, read as the stream goes on."""
+"""Tables of numbers, categories, booleans and dates, and their encoding as numeric features."""
 
 from bayesvote.tables.block import bucket_of
-from bayesvote.tables.columns import Columns, Known, Piece
+from bayesvote.tables.cells import MISSING_TEXTS, Cells, Sort, Table, shortened
+from bayesvote.tables.columns import Columns, Piece
 from bayesvote.tables.matching import as_numbers, holds_text, ignore, matched, named_columns, usual_names
 from bayesvote.tables.merging import conflict, difference, merged, usual_kinds
-from bayesvote.tables.reading import (
-    NOTHING,
-    Cells,
-    Sort,
-    Table,
-    columns_of,
-    has_text,
-    is_table,
-    not_numbers,
-    read_table,
-    shortened,
-)
+from bayesvote.tables.reading import columns_of, has_text, is_table, not_numbers, read_table
 
 __all__ = [
-    "NOTHING",
+    "MISSING_TEXTS",
     "Cells",
     "Columns",
-    "Known",
     "Piece",
     "Sort",
     "Table",

@@ -1,4 +1,4 @@
-"""Warnings about columns that are likely to be read in another way than the user means, or that should be left out."""
+"""Warnings about columns whose kind is probably wrong, or that should be left out."""
 
 from collections.abc import Iterator, Mapping
 
@@ -6,20 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array, Labels
+from bayesvote.tables.cells import Cells, Sort, Table
 from bayesvote.tables.date_texts import of_digits
 from bayesvote.tables.kinds import Kind
-from bayesvote.tables.reading import Cells, Sort, Table
 
-_LEAST_ROWS = 50  # fewer rows tell too little
+_LEAST_ROWS = 50  # fewer rows are not enough
 _LEAST_FOR_LEAKS = 150
-_SOME_ROWS = 2000  # that are looked at, from all over the table
+_SOME_ROWS = 2000  # rows to check, spread over the table
 _DIFFERENT = 0.95  # share of different values in a column of identifiers
 _MAJORITY = 0.95  # share of a label beyond which nearly every column predicts it
 _ALONE = 0.999  # share of the rows whose label a column predicts by itself
 
 
 def advice(table: Table, kinds: Mapping[str, Kind], y: Labels) -> Iterator[tuple[str, str]]:
-    """Yield names of columns and what is suspicious about them; ``kinds`` are those of columns to look at."""
+    """Yield the names of suspicious columns and a warning for each. ``kinds`` names the columns to check."""
     if table.n < _LEAST_ROWS:
         return
     some = np.unique(np.linspace(0, table.n - 1, min(table.n, _SOME_ROWS)).astype(np.intp))
@@ -69,7 +69,7 @@ def _differ(values: NDArray[np.intp]) -> bool:
 
 
 def _counts(cells: Cells, kind: Kind) -> tuple[int, int]:
-    """Count the values of a whole column, and the different ones."""
+    """Return the number of values of a column, and of different values."""
     if kind == Kind.CATEGORY:
         codes = cells.as_texts().codes
         return int(np.count_nonzero(codes >= 0)), len(np.unique(codes[codes >= 0]))
@@ -85,7 +85,7 @@ def _are_dates(cells: Cells) -> bool:
 
 
 def _tells(values: NDArray[np.intp], y: Labels, *, ordered: bool) -> bool:
-    """Return whether values that came more than once, or thresholds of numbers, predict nearly all labels."""
+    """Return True if repeated values, or thresholds of numbers, predict nearly all labels."""
     n, n_classes = len(y), int(y.max()) + 1
     if n < _LEAST_FOR_LEAKS or np.bincount(y).max() > _MAJORITY * n:
         return False

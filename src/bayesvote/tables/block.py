@@ -1,4 +1,4 @@
-"""Rows on their way to be encoded, a block at a time, with the bits that row by row would give."""
+"""Encoding of a block of rows, with the same result, bit for bit, as encoding row by row."""
 
 import zlib
 from collections.abc import Iterator
@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array, Labels
 from bayesvote.core.rows import LARGEST, Rows, as_rows
+from bayesvote.tables.cells import Cells, Sort
 from bayesvote.tables.kinds import NUMERIC, STATED, Dates, Kind, Role, as_kind, dates, guessed
-from bayesvote.tables.reading import Cells, Sort
-from bayesvote.tables.state import ColumnsState, Event, Places
-from bayesvote.tables.statistics import Ordered, Statistics, Values
+from bayesvote.tables.state import ColumnsState, NewFeature, Places
+from bayesvote.tables.statistics import Statistics, ValueCounts, ValueFeatures
 
-_LEAST_MORE = 16  # features that a model is widened by at least: members draw a share of them
+_LEAST_MORE = 16  # minimum number of features to add to a model: members draw a share of them
 Flags = NDArray[np.bool_]
 
 
 def kind_of(cells: Cells) -> Kind:
-    """Kind of a column from its type or its first cell; not known if that is missing."""
+    """Return the kind of a column by its type or its first cell; UNKNOWN if that is missing."""
     if cells.kind is not None:
         return STATED[cells.kind]
     if cells.codes[0] >= 0:
@@ -27,18 +27,18 @@ def kind_of(cells: Cells) -> Kind:
     return Kind.UNKNOWN if np.isnan(cells.numbers[0]) else STATED[Sort(int(cells.sorts[0])).name.lower()]
 
 
-def first_features(row: int, column: int, kind: Kind) -> list[Event]:
-    """Features that a column has as soon as its kind is known."""
+def first_features(row: int, column: int, kind: Kind) -> list[NewFeature]:
+    """Return the features that a column has as soon as its kind is known."""
     roles = [Role.NUMBER] if kind in NUMERIC else [Role.NEW] if kind == Kind.CATEGORY else []
-    return [Event(row, column, role) for role in roles]
+    return [NewFeature(row, column, role) for role in roles]
 
 
 def bucket_of(text: str, n_buckets: int) -> int:
-    """Bucket of a text, the same on every machine."""
+    """Return the bucket of a text. It is the same on every machine."""
     return zlib.crc32(text.encode("utf-8", "replace")) % n_buckets
 
 
-class Taught(NamedTuple):
+class RowsToLearn(NamedTuple):
     """The rows of a block to learn, and the class of each row; classes are ignored where nothing counts them."""
 
     learn: Flags
@@ -46,7 +46,7 @@ class Taught(NamedTuple):
 
 
 class Block:
-    """Some rows on their way to be encoded: cells that are not 0, and the features that the rows bring."""
+    """A block of rows that is being encoded: its non-zero cells, and the new features of its rows."""
 
     def __init__(
         self,
@@ -55,21 +55,21 @@ class Block:
         state: ColumnsState,
         statistics: Statistics,
         n: int,
-        taught: "Taught",
-        most: tuple[int, int],
+        lesson: RowsToLearn,
+        limits: tuple[int, int],
     ) -> None:
         self.who, self.places, self.state, self.n = who, places, state, n
-        self.statistics, (self.learn, self.y) = statistics, taught
-        self.max_texts, self.n_buckets = most
-        self.counted: dict[int, Values] = {}
-        self.events: list[Event] = []
+        self.statistics, (self.learn, self.y) = statistics, lesson
+        self.max_texts, self.n_buckets = limits
+        self.counted: dict[int, ValueCounts] = {}
+        self.events: list[NewFeature] = []
         self.cells: list[tuple[NDArray[np.intp], NDArray[np.intp], Array]] = []  # rows, features, values
         self.kinds, self.numbers, self.total = state.kinds.copy(), state.numbers.copy(), state.total.copy()
         self.base = state.base.copy()
         self.known = len(state.source)
 
     def add(self, j: int, cells: Cells) -> None:
-        """Encode a column."""
+        """Encode a column of the block."""
         kind = Kind(int(self.state.kinds[j]))
         if kind == Kind.DROP:
             return
@@ -90,7 +90,7 @@ class Block:
         self._add_texts(j, cells, since)
 
     def feature(self, j: int, role: Role, place: int | str = 0) -> tuple[int, int]:
-        """A feature of a column and the row after which it can be used; one that the block brings is numbered on."""
+        """Return the index of a feature and the row after which it can be used; -1 if it does not exist."""
         found = self.places[j].get((role, place))
         if found is not None:
             return found, -1
@@ -102,13 +102,13 @@ class Block:
                 return self.known + k, event.row
         return -1, self.n
 
-    def bring(self, event: Event) -> tuple[int, int]:
-        """Note a feature that a row brings."""
+    def add_feature(self, event: NewFeature) -> tuple[int, int]:
+        """Add a new feature; return its index and its row."""
         self.events.append(event)
         return self.known + len(self.events) - 1, event.row
 
     def put(self, rows: NDArray[np.intp], found: tuple[int, int], values: Array | float = 1.0) -> None:
-        """Set a feature in rows; before it can be used it is left out."""
+        """Set a feature in those of the rows in which it can be used."""
         feature, since = found
         if feature < 0 or len(rows) == 0:
             return
@@ -124,7 +124,7 @@ class Block:
         if found[0] < 0:
             informative = rows[self.learn[rows]]
             if len(informative):
-                found = self.bring(Event(int(informative[0]), j, Role.MISSING))
+                found = self.add_feature(NewFeature(int(informative[0]), j, Role.MISSING))
         self.put(rows, found)
 
     def _add_numbers(self, j: int, kind: Kind, numbers: Array, since: int) -> None:
@@ -134,7 +134,7 @@ class Block:
             counted[: since - 1] = False
         taken = Dates(numbers, [], []) if kind != Kind.DATE else dates(numbers)
         values = np.where(there, taken.days, 0.0)
-        # One number after the other, so that chunks change nothing.
+        # Sum in order, so that the result does not depend on the size of chunks.
         totals = np.cumsum(np.concatenate([self.total[j : j + 1], np.where(counted, values, 0.0)]))
         counts = np.cumsum(np.concatenate([self.numbers[j : j + 1], counted]))
         if not np.all(there):
@@ -154,7 +154,7 @@ class Block:
         places: NDArray[np.intp],
         turns: Array,
     ) -> None:
-        """The sine and cosine of an hour, weekday or month, once two different ones were learned."""
+        """Add the sine and cosine of an hour, weekday or month, once two different values were learned."""
         if self.base[j, circle] < 0 and len(counted):
             self.base[j, circle] = places[counted[0]]
         for role, turn in zip((Role.SIN, Role.COS), turns, strict=True):
@@ -162,7 +162,7 @@ class Block:
             if found[0] < 0:
                 others = counted[places[counted] != self.base[j, circle]]
                 if len(others):
-                    found = self.bring(Event(int(others[0]), j, role, circle))
+                    found = self.add_feature(NewFeature(int(others[0]), j, role, circle))
             self.put(there, found, turn[there])
 
     def _add_texts(self, j: int, cells: Cells, since: int) -> None:
@@ -172,10 +172,10 @@ class Block:
             return
         learned = rows[self.learn[rows]]
         counted = self._count(j, cells) if j in self.statistics.values else None
-        full = self._bring_texts(j, cells, learned) if counted is None else self.n
+        full = self._add_new_texts(j, cells, learned) if counted is None else self.n
         new = self.feature(j, Role.NEW)
-        if new[0] < 0 and len(learned):  # a text among numbers
-            new = self.bring(Event(int(learned[0]), j, Role.NEW))
+        if new[0] < 0 and len(learned):  # a text in a numeric column
+            new = self.add_feature(NewFeature(int(learned[0]), j, Role.NEW))
         distinct, place = np.unique(cells.codes[rows], return_inverse=True)
         texts = [cells.texts[code] for code in distinct.tolist()]
         own = [self.feature(j, Role.TEXT, text) for text in texts]
@@ -192,22 +192,22 @@ class Block:
                 rows = rows[self._put_each(rows, place, buckets, full)]
         self.put(rows, new)
 
-    def _count(self, j: int, cells: Cells) -> Ordered:
-        """Count the classes of the values of a column; bring the features of those that come often."""
+    def _count(self, j: int, cells: Cells) -> ValueFeatures:
+        """Count the classes of the values of a column, and add features for frequent values."""
         own = {text for role, text in self.places[j] if role == Role.TEXT}
         found = self.statistics.ordered(j, cells.codes, cells.texts, self.y, self.learn, own)
         self.counted[j] = found.values
         for row in np.flatnonzero(found.often)[: self.max_texts - len(own)].tolist():
-            self.bring(Event(row, j, Role.TEXT, 0, cells.texts[cells.codes[row]]))
+            self.add_feature(NewFeature(row, j, Role.TEXT, 0, cells.texts[cells.codes[row]]))
         if found.many >= 0 and self.feature(j, Role.STATISTIC)[0] < 0:
             for k in range(self.statistics.width):
-                self.bring(Event(found.many, j, Role.STATISTIC, k))
+                self.add_feature(NewFeature(found.many, j, Role.STATISTIC, k))
         return found
 
-    def _bring_texts(self, j: int, cells: Cells, learned: NDArray[np.intp]) -> int:
-        """Bring the features of texts that are met for the first time; return the row after which others share some."""
+    def _add_new_texts(self, j: int, cells: Cells, learned: NDArray[np.intp]) -> int:
+        """Add features for new texts; return the row after which further texts are hashed."""
         met, at = np.unique(cells.codes[learned], return_index=True)
-        order = np.argsort(at)  # texts in the order in which they were met
+        order = np.argsort(at)  # in order of appearance
         own = self.places[j]
         n_texts = sum(role == Role.TEXT for role, _ in own)
         full = -1 if n_texts >= self.max_texts else self.n
@@ -216,19 +216,19 @@ class Block:
             if (Role.TEXT, text) in own:
                 continue
             if n_texts < self.max_texts:
-                self.bring(Event(first, j, Role.TEXT, 0, text))
+                self.add_feature(NewFeature(first, j, Role.TEXT, 0, text))
                 n_texts += 1
                 full = first if n_texts == self.max_texts else full
             else:
                 bucket = bucket_of(text, self.n_buckets)
                 if self.feature(j, Role.BUCKET, bucket)[0] < 0:
-                    self.bring(Event(first, j, Role.BUCKET, bucket))
+                    self.add_feature(NewFeature(first, j, Role.BUCKET, bucket))
         return full
 
     def _put_each(
         self, rows: NDArray[np.intp], place: NDArray[np.intp], found: list[tuple[int, int]], after: int
     ) -> Flags:
-        """Set in each row the feature of its text, if it can be used by then; return the rows that have none."""
+        """Set the feature of its text in each row, if it can be used; return a mask of the other rows."""
         features, since = np.array(found, dtype=np.intp).T
         fits = rows > np.maximum(since, after)[place]
         self.cells.append((rows[fits], features[place[fits]], np.ones(np.count_nonzero(fits))))
@@ -236,7 +236,7 @@ class Block:
         return left
 
     def finished(self) -> "Block":
-        """Number the features that the rows bring in the order in which rows by themselves would bring them."""
+        """Number the new features in the order in which encoding row by row would add them."""
         order = sorted(range(len(self.events)), key=lambda k: (self.events[k].row, self.events[k].column, k))
         final = np.arange(self.known + len(self.events))
         final[self.known + np.array(order, dtype=np.intp)] = self.known + np.arange(len(order))
@@ -253,7 +253,7 @@ class Block:
         return self
 
     def pieces(self) -> Iterator[tuple[int, int, int]]:
-        """First and last row of what has one width, and the width."""
+        """Yield the first and last row of each piece with the same width, and the width."""
         first, width = 0, None
         for row, wider in self.widths:
             if row + 1 > first and width is not None:
@@ -264,15 +264,15 @@ class Block:
             yield first, self.n, int(width or self.state.width[0])
 
     def rows(self, first: int, last: int, width: int) -> Rows:
-        """Encoded rows first to last."""
+        """Return the encoded rows first to last."""
         out = np.zeros((last - first, width))
         here = (self.at >= first) & (self.at < last)
         out[self.at[here] - first, self.features[here]] = self.values[here]
         return as_rows(self.who, out)
 
 
-def _widths(known: int, width: int, events: list[Event]) -> list[tuple[int, int]]:
-    """Rows after which there must be more features, and how many then; the first is what there was before any row."""
+def _widths(known: int, width: int, events: list[NewFeature]) -> list[tuple[int, int]]:
+    """Return the rows after which the width grows, and the new widths, starting with the width before any row."""
     found = [(-1, width)]
     for k, event in enumerate(events):
         if known + k + 1 > found[-1][1]:

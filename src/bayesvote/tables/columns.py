@@ -1,4 +1,4 @@
-"""Columns of a table as features: how to read them is learned as the stream goes on, row by row."""
+"""Encoding of the columns of a table as numeric features, learned online."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,60 +12,61 @@ from bayesvote.core.rows import Rows, started
 from bayesvote.core.state import Learned, Part, like, require
 from bayesvote.core.warn import warn
 from bayesvote.tables.advice import advice
-from bayesvote.tables.block import Block, Flags, Taught, first_features, kind_of
+from bayesvote.tables.block import Block, Flags, RowsToLearn, first_features, kind_of
+from bayesvote.tables.cells import Cells, Table
 from bayesvote.tables.date_texts import Order, usual_order
 from bayesvote.tables.kinds import NUMERIC, ORDERS, STATED, Kind, Role, as_kind, check_sorts
 from bayesvote.tables.matching import matched, named_by_text, refuse_texts
-from bayesvote.tables.reading import Cells, Table, read_table
-from bayesvote.tables.state import ColumnsState, Event, Places, check, empty, feature_name
+from bayesvote.tables.reading import read_table
+from bayesvote.tables.state import ColumnsState, NewFeature, Places, check, empty, feature_name
 from bayesvote.tables.statistics import NAMES, Statistics, restored
 
 BLOCK = 4096  # rows encoded at a time
-_ROOM = 4  # features that are set aside for each column that is not of numbers
+_ROOM = 4  # features reserved for each column that is not numeric
 
 
 class Piece(NamedTuple):
-    """Rows that are encoded in one width."""
+    """Encoded rows with the same width."""
 
     first: int
     last: int
     rows: Rows
 
 
-class Known(NamedTuple):
-    """What is known of the columns once some rows are learned."""
+class _Known(NamedTuple):
+    """The state of the columns after some rows."""
 
     state: ColumnsState
     texts: list[str]
     places: Places
     statistics: Statistics
-    hashed: list[str]  # columns that have too many texts from then on
 
 
 @dataclass
 class Columns(Part):
-    """How the columns of a table become features of numbers, and what was learned of it.
+    """Encoder of tables as numeric features, learned online.
 
-    A row is encoded by what the rows before it have told; so chunks of any size, and labels that come late, give the
-    same. Memory does not grow with the stream.
+    A row is encoded with what was learned from the rows before it. So the result does not depend on the size of chunks,
+    nor on late labels. Memory is bounded.
 
-    A number is one feature: itself or, where it is missing, the mean so far, with a second feature that tells where. A
-    category has a feature for each of its first texts, one for texts that were not met before, one for missing ones
-    and, when the texts are too many, one for each hash of the others. A date is the days since 1970 and
-    the sine and cosine of its hour, weekday and month if they vary. A text in a column of numbers is a category's.
+    - A number has one feature: the number or, if it is missing, the mean so far. A second feature marks missing values.
+    - A category has one feature for each of its first texts, one for new texts, and one for missing values. Other
+      texts share features by their hash.
+    - A date has its days since 1970, and the sine and cosine of its hour, weekday and month if they vary.
+    - A text in a column of numbers is encoded like that of a category.
 
-    Features come as they are needed, so the model must be widened now and then: see ``advance``.
+    Features are added when they are needed, so the model must be widened from time to time: see ``advance``.
 
     Parameters
     ----------
     columns
-        The kinds of columns that are known: "number", "category", "boolean", "date", "day_first" or "month_first" for
-        dates such as 01/02/2020, or "drop" for those to leave out.
-        The others are found from their types or, for texts, from the first that comes.
+        Kinds of columns: "number", "category", "boolean" or "date"; "day_first" or "month_first" for dates such as
+        01/02/2020; "drop" to leave a column out. Other kinds are detected from the type or, for texts, from the first
+        value.
     max_texts
-        How many texts of a column have a feature each.
+        Number of texts of a column that have a feature each.
     n_buckets
-        How many features the others share, by their hash.
+        Number of features that the other texts share by their hash.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class Columns(Part):
     _names: list[str] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the kinds."""
+        """Check the parameters."""
         if self.columns is not None and not isinstance(self.columns, Mapping):
             raise InputTypeError(self.who, "columns", "must be a dictionary of names and kinds", repr(self.columns))
         for name, kind in (self.columns or {}).items():
@@ -98,7 +99,7 @@ class Columns(Part):
         integer(self.who, "max_texts", self.max_texts)
         integer(self.who, "n_buckets", self.n_buckets)
         self._state: ColumnsState | None = None
-        self._texts: list[str] = []  # (f,): of the features that are of one
+        self._texts: list[str] = []  # (f,): text of each feature, or ""
         self._places: Places = []
         self._warned: set[str] = set()
         self._statistics = Statistics.start(0, [])
@@ -110,30 +111,30 @@ class Columns(Part):
 
     @property
     def stated(self) -> dict[str, Kind]:
-        """The kinds that the user has stated."""
+        """The kinds stated by the user."""
         return {name: STATED[kind] for name, kind in (self.columns or {}).items()}
 
     @property
     def places(self) -> Places:
-        """For every column, its features by what they tell of it."""
+        """For every column, the index of each feature by its role."""
         return self._places
 
     @property
     def width(self) -> int:
-        """How many features the encoded rows have; those not in use yet are 0."""
+        """Number of features of encoded rows. Features that are not in use yet are 0."""
         return int(started(self.who, self._state).width[0])
 
     @property
     def kinds(self) -> NDArray[np.int8]:
-        """What is known of the kind of every column."""
+        """The kind of every column."""
         return started(self.who, self._state).kinds
 
     def source_columns(self) -> NDArray[np.int32]:
-        """For every feature in use, the place among ``names`` of the column that it is of."""
+        """Return, for every feature in use, the index of its column in ``names``."""
         return started(self.who, self._state).source.copy()
 
     def feature_names(self) -> list[str]:
-        """What every feature in use tells."""
+        """Return the names of the features in use."""
         state = started(self.who, self._state)
         return [
             feature_name(self._names[j], Role(role), place, text)
@@ -143,7 +144,7 @@ class Columns(Part):
         ]
 
     def describe(self) -> list[dict[str, Any]]:
-        """What is known of every column: name, kind, the texts that have a feature, whether others are hashed."""
+        """Describe every column: its name, kind, texts with a feature, and use of hashes."""
         state = started(self.who, self._state)
         found = []
         for j, name in enumerate(self._names):
@@ -155,7 +156,7 @@ class Columns(Part):
         return found
 
     def start(self, X: Any) -> "Columns":
-        """Forget everything and get ready for tables like this one; only its types and first row are looked at."""
+        """Reset, and prepare for tables like this one. Only the types and the first row are used."""
         table = read_table(self.who, X)
         unknown = [name for name in self.columns or {} if name not in table.columns]
         if unknown:
@@ -169,9 +170,7 @@ class Columns(Part):
                 cells.without_vast(self.who, name)
         orders = [self._order(name, kind, table.columns[name]) for name, kind in zip(table.columns, kinds, strict=True)]
         if all(kind == Kind.DROP for kind in kinds):
-            raise InputError(
-                self.who, "columns", "must leave some columns to learn from", str(dict(self.columns or {}))
-            )
+            raise InputError(self.who, "columns", "must not drop all columns", str(dict(self.columns or {})))
         c = len(kinds)
         self._names, texts, places = list(table.columns), list[str](), [dict[Any, int]() for _ in kinds]
         state = empty(c, 0)._replace(kinds=np.array(kinds, dtype=np.int8), order=np.array(orders, dtype=np.int8))
@@ -179,11 +178,11 @@ class Columns(Part):
         open_ended = sum(kind in (Kind.CATEGORY, Kind.UNKNOWN) for kind in kinds)
         width = np.array([len(events) + _ROOM * open_ended])
         nothing = Statistics.start(0, [])
-        self.take(_with_events(Known(state._replace(width=width), texts, places, nothing, []), events))
+        self._take(_with_events(_Known(state._replace(width=width), texts, places, nothing), events))
         return self
 
     def _order(self, name: str, kind: Kind, cells: Cells) -> Order:
-        """Order of day and month in the dates of a column: as stated or, if not, as the first table tells."""
+        """Return the order of day and month in a column: as stated, or as in the first table."""
         stated = ORDERS.get((self.columns or {}).get(name, ""))
         if stated or kind not in (Kind.DATE, Kind.UNKNOWN):
             return stated or Order.UNKNOWN
@@ -191,19 +190,19 @@ class Columns(Part):
         if ambiguous:
             self.warn(
                 name,
-                f"holds dates such as {ambiguous!r}, which do not tell day and month apart. They are read with the "
+                f"holds dates such as {ambiguous!r}, in which day and month are ambiguous. They are read with the "
                 f"month first. If the day comes first, state columns={{{name!r}: 'day_first'}}; else 'month_first'.",
             )
         return order
 
     def warn(self, name: str, message: str) -> None:
-        """Warn of a column, once."""
+        """Warn about a column, once."""
         if name not in self._warned:
             self._warned.add(name)
             warn(f"{self.who}: column {name!r} {message}")
 
     def advise(self, table: Table, y: Labels) -> None:
-        """Warn of columns that look like identifiers, dates in digits or leaks, unless their kind is stated."""
+        """Warn about columns that look like identifiers, dates in digits or leaks, unless their kind is stated."""
         kinds = {name: Kind(int(kind)) for name, kind in zip(self._names, self.kinds, strict=True)}
         looked = {
             name: kind for name, kind in kinds.items() if name not in (self.columns or {}) and kind != Kind.UNKNOWN
@@ -212,7 +211,7 @@ class Columns(Part):
             self.warn(name, message)
 
     def expect(self, n_classes: int) -> None:
-        """Count, from the first row on, the classes of rows by the values of the categories that are stated."""
+        """Start to count the classes of rows by the values of the stated categories."""
         columns = self._countable
         self._statistics = Statistics.start(n_classes if columns else 0, columns)
 
@@ -221,37 +220,52 @@ class Columns(Part):
         return [j for j, name in enumerate(self._names) if self.stated.get(name) == Kind.CATEGORY]
 
     def encode(self, X: Any, strict: bool = False) -> Rows:
-        """Encode rows by what is known; nothing is learned. ``strict`` is as in ``checked``."""
+        """Encode rows without learning them. ``strict`` is as in ``checked``."""
         table = self.checked(X, strict)
-        return self.block(table, np.zeros(table.n, dtype=bool)).rows(0, table.n, self.width)
+        return self._block(table, np.zeros(table.n, dtype=bool)).rows(0, table.n, self.width)
 
     def encoded(self, table: Table) -> Iterator[Rows]:
-        """Encode checked rows, some at a time."""
+        """Encode checked rows, one block at a time."""
         for first in range(0, max(table.n, 1), BLOCK):
             part = table.part(first, min(first + BLOCK, table.n))
-            yield self.block(part, np.zeros(part.n, dtype=bool)).rows(0, part.n, self.width)
+            yield self._block(part, np.zeros(part.n, dtype=bool)).rows(0, part.n, self.width)
 
     def advance(self, X: Any, learn: NDArray[Any] | None = None, y: Labels | None = None) -> Iterator[Piece]:
-        """Encode rows, row t by what the rows before it have told, and learn them; ``learn`` says which.
+        """Encode rows, each with what was learned from the rows before it, and learn them.
 
-        The pieces follow each other, each as wide as the model must be widened to before it gets the piece. What a
-        piece has told is learned when the next one is asked for.
+        The pieces are in the order of the rows. Widen the model to the width of a piece before the model learns it.
+        The last piece may have no rows: then it only says how wide the model must be for the rows that follow.
+
+        Rows are learned in blocks of 4,096. A block is learned when the caller requests the piece after its last one,
+        and this needs no further memory. If the iteration ends earlier, none of the block is learned.
+
+        Parameters
+        ----------
+        X
+            A table.
+        learn : array of shape (n,), optional
+            True for the rows to learn; all by default. The others are only encoded.
+        y : array of shape (n,), optional
+            The class of each row. Only columns that count classes need it.
         """
         table = X if isinstance(X, Table) else self.checked(X)
         flags = np.ones(table.n, dtype=bool) if learn is None else np.asarray(learn) != 0
         for start in range(0, table.n, BLOCK):
             stop = min(start + BLOCK, table.n)
-            block = self.block(table.part(start, stop), flags[start:stop], None if y is None else y[start:stop])
+            block = self._block(table.part(start, stop), flags[start:stop], None if y is None else y[start:stop])
+            known, width = self._after(block), 0
+            self._warn_of_hashes(block)
             for first, last, width in block.pieces():
                 yield Piece(start + first, start + last, block.rows(first, last, width))
-            known = self.after(block)
-            self.take(known)
-            self.tell_of(known.hashed)
+            wider = int(known.state.width[0])
+            if wider > width:
+                yield Piece(stop, stop, block.rows(block.n, block.n, wider))
+            self._take(known)
 
     def checked(self, X: Any, strict: bool = False) -> Table:
-        """Table of the columns that are known, in their order, as their kinds have them.
+        """Return a table with the known columns, in their order, converted to their kinds.
 
-        With ``strict``, a text in a column that was learned to hold numbers or dates only is refused.
+        With ``strict``, a text in a column that has only had numbers or dates raises an error.
         """
         state = started(self.who, self._state)
         table = matched(self.who, read_table(self.who, X), self._names, self._dropped)
@@ -275,7 +289,7 @@ class Columns(Part):
         return {name for name, kind in (self.columns or {}).items() if kind == "drop"}
 
     def learned(self) -> Learned | None:
-        """The state, checked, with names and texts."""
+        """Return the state, checked, with names and texts."""
         if self._state is None:
             return None
         statistics = self._statistics
@@ -284,7 +298,7 @@ class Columns(Part):
         return Learned(facts, self._state._asdict() | statistics.arrays())
 
     def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
-        """Take up what a file brings, after checking all of it."""
+        """Restore the state from a file, after checking it."""
         require(learned.facts.keys() == {"names", "texts", "version"}, "columns must have names and texts")
         require(learned.facts["version"] in (1, 2), "version of the columns must be 1 or 2")
         names, texts = learned.facts["names"], learned.facts["texts"]
@@ -292,7 +306,7 @@ class Columns(Part):
             require(type(given) is list and all(type(text) is str for text in given), "names and texts must be texts")
         c, f = len(names), len(texts)
         arrays = dict(learned.arrays)
-        if learned.facts["version"] == 1:  # it counted nothing, and read no dates such as 01/02/2020
+        if learned.facts["version"] == 1:  # without counts and the order of day and month
             arrays |= Statistics.start(0, []).arrays() | {"order": np.zeros(c, dtype=np.int8)}
         stated = [j for j, name in enumerate(names) if self.stated.get(name) == Kind.CATEGORY]
         statistics = restored(arrays, stated)
@@ -304,36 +318,35 @@ class Columns(Part):
             zip(state.source.tolist(), state.role.tolist(), state.place.tolist(), strict=True)
         ):
             self._places[j][Role(role), texts[i] if role == Role.TEXT else place] = i
-        require(sum(map(len, self._places)) == f, "no feature must stand twice")
+        require(sum(map(len, self._places)) == f, "features must be different")
 
-    def block(self, table: Table, learn: Flags, y: Labels | None = None) -> Block:
-        """Checked rows, encoded, with what those of them tell that ``learn`` says; ``take`` learns it."""
+    def _block(self, table: Table, learn: Flags, y: Labels | None = None) -> Block:
+        """Encode checked rows, and collect what those of them teach that ``learn`` marks."""
         if y is None and self._statistics.n_classes and np.any(learn):
-            raise InputError(self.who, "y", "must be given, as the classes of rows are counted", "None")
-        taught = Taught(learn, np.zeros(table.n, dtype=np.intp) if y is None else y)
-        most = self.max_texts, self.n_buckets
+            raise InputError(self.who, "y", "must be given, because the classes of rows are counted", "None")
+        lesson = RowsToLearn(learn, np.zeros(table.n, dtype=np.intp) if y is None else y)
+        limits = self.max_texts, self.n_buckets
         state = started(self.who, self._state)
-        block = Block(self.who, self._places, state, self._statistics, table.n, taught, most)
+        block = Block(self.who, self._places, state, self._statistics, table.n, lesson, limits)
         for j, name in enumerate(self._names):
             if name in table.columns:
                 block.add(j, table.columns[name])
         return block.finished()
 
-    def after(self, block: Block) -> Known:
-        """What is known once a block is learned; nothing is changed, and ``take`` takes it up."""
-        found = dict.fromkeys(event.column for event in block.events if event.role == Role.BUCKET)
-        new = [j for j in found if not any(role == Role.BUCKET for role, _ in self._places[j])]
-        hashed = [self._names[j] for j in new]
-        return _with_events(Known(block.state, self._texts, self._places, block.statistics, hashed), block.events)
+    def _after(self, block: Block) -> _Known:
+        """Return the state after a block, without changing anything."""
+        return _with_events(_Known(block.state, self._texts, self._places, block.statistics), block.events)
 
-    def take(self, known: Known) -> None:
-        """Know this from now on. It asks for no memory, so it does not fail after the model has learned."""
+    def _take(self, known: _Known) -> None:
+        """Replace the state. This allocates no memory, so it cannot fail after the model has learned."""
         self._state, self._texts, self._places = known.state, known.texts, known.places
         self._statistics = known.statistics
 
-    def tell_of(self, hashed: list[str]) -> None:
-        """Warn of columns that have too many texts."""
-        for name in [name for name in hashed if name not in (self.columns or {})]:
+    def _warn_of_hashes(self, block: Block) -> None:
+        """Warn of columns in which a block brings more texts than have a feature each."""
+        found = dict.fromkeys(event.column for event in block.events if event.role == Role.BUCKET)
+        new = [j for j in found if not any(role == Role.BUCKET for role, _ in self._places[j])]
+        for name in [self._names[j] for j in new if self._names[j] not in (self.columns or {})]:
             self.warn(
                 name,
                 f"has more than {self.max_texts} different texts; the others share {self.n_buckets} features. "
@@ -342,8 +355,8 @@ class Columns(Part):
             )
 
 
-def _with_events(known: Known, events: list[Event]) -> Known:
-    """Add the features that rows bring, in copies of what they change."""
+def _with_events(known: _Known, events: list[NewFeature]) -> _Known:
+    """Return a copy of the state with new features."""
     if not events:
         return known
     state, texts, places = known.state, list(known.texts), list(known.places)

@@ -1,4 +1,4 @@
-"""Dates as people write them: 2020-12-31, 2020/12/31, 31.12.2020, 31 Dec 2020, Dec 31, 2020 and 12/31/2020."""
+"""Parser of dates: 2020-12-31, 2020/12/31, 31.12.2020, 31 Dec 2020, Dec 31, 2020 and 12/31/2020."""
 
 import re
 from collections.abc import Iterable
@@ -6,11 +6,11 @@ from contextlib import suppress
 from datetime import datetime
 from enum import IntEnum
 
-from bayesvote.tables.reading import seconds_of
+from bayesvote.tables.cells import seconds_of
 
 
 class Order(IntEnum):
-    """The order of day and month in dates such as 01/02/2020; a file keeps the number."""
+    """The order of day and month in dates such as 01/02/2020. Model files store the number."""
 
     UNKNOWN = 0
     MONTH_FIRST = 1
@@ -39,7 +39,7 @@ _EITHER_ORDER = re.compile(
 
 
 def parse(text: str, order: Order = Order.UNKNOWN) -> float | None:
-    """Seconds since 1970 of a date, or None. Without an order, 01/02/2020 is January 2.
+    """Return the seconds since 1970 of a date, or None. Without an order, 01/02/2020 is January 2.
 
     >>> [parse(text) for text in ("2013-01-02", "Jan 02, 2013", "1/2/2013", "2.1.2013", "soon")]
     [1357084800.0, 1357084800.0, 1357084800.0, 1357084800.0, None]
@@ -63,7 +63,7 @@ def parse(text: str, order: Order = Order.UNKNOWN) -> float | None:
 
 
 def order_of(text: str) -> Order | None:
-    """Order of day and month that a text tells; None if it is not written in a form that needs one.
+    """Return the order of day and month in a text; None if it has no such date.
 
     >>> [order_of(text) for text in ("31/12/2020", "1/2/2020", "2020-12-31")]
     [<Order.DAY_FIRST: 2>, <Order.UNKNOWN: 0>, None]
@@ -76,7 +76,7 @@ def order_of(text: str) -> Order | None:
 
 
 def usual_order(texts: Iterable[str]) -> tuple[Order, str]:
-    """Order of the dates of a column, and a date that leaves the order open if none of them tells."""
+    """Return the order of the dates of a column, and an ambiguous date if no date shows the order."""
     found, ambiguous = set(), ""
     for text in texts:
         order = order_of(text)
@@ -90,7 +90,7 @@ def usual_order(texts: Iterable[str]) -> tuple[Order, str]:
 
 
 def of_digits(number: float) -> float | None:
-    """Seconds since 1970 of a number such as 20201231, from 1900 to 2100; None of others.
+    """Return the seconds since 1970 of a number such as 20201231, from 1900 to 2100, or None.
 
     >>> of_digits(19700102.0), of_digits(20201301.0)
     (86400.0, None)

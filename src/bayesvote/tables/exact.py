@@ -1,4 +1,4 @@
-"""Numbers that a float cannot hold, kept next to the floats of a column."""
+"""Exact values of numbers that a float would round, stored next to the floats of a column."""
 
 import math
 import sys

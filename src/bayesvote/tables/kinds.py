@@ -1,4 +1,4 @@
-"""What a column can be, and what becomes of its cells."""
+"""Kinds of columns, roles of features, and the conversion of cells."""
 
 import math
 import re
@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import Argument, Array, InputError
+from bayesvote.tables.cells import MISSING_TEXTS, Cells, Sort, shortened, text_of
 from bayesvote.tables.date_texts import Order, of_digits, order_of, parse
-from bayesvote.tables.reading import NOTHING, Cells, Sort, shortened, text_of
 
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?$")  # 1,400 and 1,400.5; but 1,5 is a text
 _TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
 class Kind(IntEnum):
-    """What a column is; a file keeps the number."""
+    """The kind of a column. Model files store the number."""
 
-    UNKNOWN = 0  # nothing was seen of it yet
+    UNKNOWN = 0  # no value was seen yet
     NUMBER = 1
     BOOLEAN = 2
     CATEGORY = 3
@@ -37,16 +37,16 @@ NUMERIC = frozenset({Kind.NUMBER, Kind.BOOLEAN, Kind.DATE})
 
 
 class Role(IntEnum):
-    """What an encoded feature tells of its column; a file keeps the number."""
+    """The role of a feature of a column. Model files store the number."""
 
-    NUMBER = 0  # itself, or where it is missing the mean so far; of a date, the days since 1970
-    MISSING = 1  # whether it is
-    NEW = 2  # whether its text was not met before
-    TEXT = 3  # whether its text is this
-    BUCKET = 4  # whether its text, one of those that were too many, has this hash
-    SIN = 5  # of an hour, weekday or month on its circle
+    NUMBER = 0  # the number, or the mean so far if it is missing; days since 1970 for a date
+    MISSING = 1  # 1 if the cell is missing
+    NEW = 2  # 1 if the text is new
+    TEXT = 3  # 1 for a particular text
+    BUCKET = 4  # 1 for a particular hash of a text without a feature of its own
+    SIN = 5  # sine and cosine of an hour, weekday or month
     COS = 6
-    STATISTIC = 7  # the log-odds of a class among the rows with its value, if a category has too many texts
+    STATISTIC = 7  # log-odds of a class among the earlier rows with the same value
 
 
 CIRCLES = ("hour", "weekday", "month")
@@ -57,7 +57,7 @@ _TURNS = [
 
 
 def guessed(text: str) -> Kind:
-    """Guess what a column is from its first text.
+    """Guess the kind of a column from its first text.
 
     >>> [guessed(text).name for text in ("1,400.5", "true", "2024-05-01T08:00", "May 1, 2024", "Dream")]
     ['NUMBER', 'BOOLEAN', 'DATE', 'DATE', 'CATEGORY']
@@ -70,7 +70,7 @@ def guessed(text: str) -> Kind:
 def _number(text: str) -> float | None:
     with suppress(ValueError):
         found = float(text.replace(",", "") if _THOUSANDS.match(text) else text)
-        if abs(found) <= 1e100 and "_" not in text:  # Python reads 1_000; it is rather a name
+        if abs(found) <= 1e100 and "_" not in text:  # Python accepts 1_000, but it is more likely a name
             return found
     return None
 
@@ -100,7 +100,7 @@ def demand(kind: Kind, order: Order = Order.UNKNOWN) -> str:
 
 
 def unfit(kind: Kind, texts: Iterable[str], order: Order = Order.UNKNOWN) -> set[str]:
-    """Texts that a column refuses which is stated to be of this kind, and to have this order of day and month.
+    """Return the texts that are not valid in a column of a stated kind and order of day and month.
 
     >>> unfit(Kind.BOOLEAN, ["yes", " NO ", "0", "", "perhaps"])
     {'perhaps'}
@@ -109,11 +109,11 @@ def unfit(kind: Kind, texts: Iterable[str], order: Order = Order.UNKNOWN) -> set
     if parser is None:
         return set()
     kept = {text: shortened(text.strip()) for text in set(texts)}
-    return {text for text, short in kept.items() if short.casefold() not in NOTHING and parser(short) is None}
+    return {text for text, short in kept.items() if short.casefold() not in MISSING_TEXTS and parser(short) is None}
 
 
 def check_sorts(who: str, name: str, cells: Cells, dates: bool | None = None) -> None:
-    """Refuse numbers among dates, and dates among numbers: nobody knows what either would be there."""
+    """Raise an error for numbers among dates and dates among numbers, whose meaning is unclear."""
     there = np.flatnonzero(~np.isnan(cells.numbers))
     are = cells.sorts[there] == Sort.DATE
     wrong = np.flatnonzero(are != (are[:1] if dates is None else dates))
@@ -121,13 +121,14 @@ def check_sorts(who: str, name: str, cells: Cells, dates: bool | None = None) ->
         row = int(there[wrong[0]])
         got = f"{text_of(float(cells.numbers[row]), int(cells.sorts[row]))} in row {row}"
         must = "must not hold both dates and numbers"
-        raise InputError(who, f"column {name!r}", must, got, "State what it is, for example with", _category(name))
+        raise InputError(who, f"column {name!r}", must, got, "State its kind, for example with", _category(name))
 
 
 def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool, order: Order = Order.UNKNOWN) -> Cells:
-    """Cells as a column of that kind has them: texts of a category, or numbers. A text that is no number stays one.
+    """Convert cells to a kind of column: to texts for a category, otherwise to numbers.
 
-    With ``strict`` it is refused instead. ``order`` is that of day and month in dates such as 01/02/2020.
+    A text that cannot be converted stays a text or, with ``strict``, raises an error. ``order`` is the order of day and
+    month in dates such as 01/02/2020.
     """
     if kind == Kind.CATEGORY:
         return cells.as_texts()
@@ -143,7 +144,7 @@ def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool, order: 
         parsed = [parse(text, order) for text in cells.texts]
     else:
         parsed = [_PARSERS[kind](text) for text in cells.texts]
-        if kind == Kind.NUMBER and not strict:  # files are read with truth values as numbers
+        if kind == Kind.NUMBER and not strict:  # files have booleans as texts in columns of numbers
             truths = {"true": 1.0, "false": 0.0}
             parsed = [
                 truths.get(text.lower()) if found is None else found
@@ -154,7 +155,7 @@ def as_kind(who: str, name: str, cells: Cells, kind: Kind, strict: bool, order: 
     stays = texts & left[cells.codes]
     if strict and np.any(stays):
         row = int(np.argmax(stays))
-        # No number of the row: tables are learned in parts, and it would be that in a part.
+        # Without the row number: tables are learned in parts, and it would count from the start of a part.
         got = repr(cells.texts[cells.codes[row]])
         do = "State another kind, for example with"
         raise InputError(who, f"column {name!r}", demand(kind), got, do, _category(name))
@@ -176,14 +177,14 @@ def _dates_of_digits(cells: Cells) -> Cells:
 
 
 def _check_order(who: str, name: str, cells: Cells, order: Order) -> None:
-    """Refuse dates of another order of day and month, and those that leave it open if it is not known."""
+    """Raise an error for a date in another order of day and month, or an ambiguous date if the order is unknown."""
     used = set(np.unique(cells.codes).tolist())
     for code, text in enumerate(cells.texts):
         found = order_of(text)
         if found is None or code not in used or (order and found in (order, Order.UNKNOWN)) or (found and not order):
             continue
         how = {Order.DAY_FIRST: "the day", Order.MONTH_FIRST: "the month"}.get(order)
-        must = f"must hold dates with {how} first, as in the first rows" if how else "must tell day and month apart"
+        must = f"must hold dates with {how} first, as in the first rows" if how else "must not hold ambiguous dates"
         row = int(np.argmax(cells.codes == code))
         other = "day_first" if order != Order.DAY_FIRST else "month_first"
         using = Argument("columns", {name: other})
@@ -197,7 +198,7 @@ def _category(name: str) -> Argument:
 
 
 class Dates(NamedTuple):
-    """Moments by days and by where they are on the circles of the day, the week and the year."""
+    """Times as days, and as positions on the circles of the day, the week and the year."""
 
     days: Array  # (n,)
     places: list[NDArray[np.intp]]  # per circle (n,): the hour, weekday and month
@@ -205,7 +206,7 @@ class Dates(NamedTuple):
 
 
 def dates(seconds: Array) -> Dates:
-    """Take dates apart; NaN is taken for 1970."""
+    """Split dates into their parts; NaN counts as 1970."""
     known = np.nan_to_num(seconds)
     days = np.floor(known / 86400)
     minutes = ((known - 86400 * days) / 60).astype(np.intp)

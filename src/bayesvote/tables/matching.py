@@ -1,4 +1,4 @@
-"""Columns matched by their names, and tables that come without names."""
+"""Matching of columns by name, and names for tables without names."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -7,18 +7,18 @@ import numpy as np
 
 from bayesvote.core.checks import Argument, Array, InputError
 from bayesvote.core.warn import warn
+from bayesvote.tables.cells import Cells, Table
 from bayesvote.tables.kinds import Kind, as_kind
-from bayesvote.tables.reading import Cells, Table
 
 _MOST_NAMES = 20  # in a message
 
 
 def matched(who: str, table: Table, names: Sequence[str], optional: Collection[str] = ()) -> Table:
-    """Return the columns with these names, in their order. Others are ignored with a warning."""
+    """Return the columns with these names, in their order. Other columns are ignored with a warning."""
     lacking = [name for name in names if name not in table.columns and name not in optional]
     if lacking:
         wanted = [name for name in names if name not in optional]
-        do = "Add the missing columns; a column of None stands for values that are not known."
+        do = "Add the missing columns; a column of None stands for missing values."
         got = f"a table without {_listed(lacking)}"
         raise InputError(who, "X", f"must have the columns {_listed(wanted)}", got, do)
     ignore(who, [name for name in table.columns if name not in names])
@@ -26,21 +26,21 @@ def matched(who: str, table: Table, names: Sequence[str], optional: Collection[s
 
 
 def named_by_text(who: str, columns: Mapping[Any, str]) -> dict[str, str]:
-    """Return stated kinds by the names of columns as text, as names of tables are read; 0 names the column 0."""
+    """Return the stated kinds by column names converted to text, as tables have them."""
     found = {str(name): kind for name, kind in columns.items()}
     if len(found) < len(columns):
-        raise InputError(who, "columns", "must name every column once", str(dict(columns)))
+        raise InputError(who, "columns", "must name each column once", str(dict(columns)))
     return found
 
 
 def ignore(who: str, others: Sequence[str]) -> None:
-    """Warn of columns that are ignored, if there are some."""
+    """Warn if columns are ignored."""
     if others:
         warn(f"{who}: X has columns that the model was not fitted with; they are ignored: {_listed(others)}.")
 
 
 def as_numbers(who: str, table: Table) -> Array:
-    """Return a table as an array of numbers, with NaN for what is missing."""
+    """Return a table as an array of numbers, with NaN for missing values."""
     columns = []
     for name, cells in table.columns.items():
         found = as_kind(who, name, cells, Kind.NUMBER, strict=False)
@@ -50,12 +50,12 @@ def as_numbers(who: str, table: Table) -> Array:
 
 
 def refuse_texts(who: str, name: str, cells: Cells, kind: Kind) -> None:
-    """Refuse texts in a column that held none when it was learned."""
+    """Raise an error for a text in a column that had none when it was learned."""
     rows = np.flatnonzero(cells.codes >= 0)
     if len(rows):
         got = f"{cells.texts[cells.codes[rows[0]]]!r} in row {rows[0]}"
         must = f"must hold a {kind.name.lower()} in every row, as in the rows that were learned"
-        do = "Leave missing values empty: None, NaN or ''. If texts are meant, fit with"
+        do = "Use None, NaN or '' for missing values. If the column holds texts, fit with"
         raise InputError(who, f"column {name!r}", must, got, do, Argument("columns", {name: "category"}))
 
 
@@ -69,7 +69,7 @@ def usual_names(n: int) -> list[str]:
 
 
 def holds_text(X: Any) -> bool:
-    """Return whether X is an array with texts that are not numbers, such as bagging makes of a table."""
+    """Return True for an array with texts that are not numbers, such as bagging makes from a table."""
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "OU":
         return False
     try:
@@ -80,7 +80,7 @@ def holds_text(X: Any) -> bool:
 
 
 def named_columns(X: Any) -> dict[str, Any]:
-    """Return the columns of an array as a dictionary, by their usual names."""
+    """Return the columns of an array as a dictionary with the usual names."""
     return dict(zip(usual_names(X.shape[1]), X.T, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What parts of the rows have told of their columns, put together."""
+"""Merging of columns that were learned from different parts of the rows."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from bayesvote.tables.statistics import Statistics
 
 
 def usual_kinds(parts: Sequence[Columns]) -> dict[str, str]:
-    """Kind of each column in most parts, the first of several; a column of which no part knows anything has none."""
+    """Return the most frequent kind of each column. A column whose kind no part knows is left out."""
     counts: dict[str, Counter[str]] = {}
     for part in parts:
         for about in part.describe():
@@ -26,7 +26,7 @@ def usual_kinds(parts: Sequence[Columns]) -> dict[str, str]:
 
 
 def conflict(kinds: Mapping[str, str], part: Columns) -> InputError | None:
-    """What is wrong with a part that has a column of another kind than these."""
+    """Return an error if a part has a column of another kind than these, otherwise None."""
     for about in part.describe():
         name, found = about["name"], about["kind"]
         if found not in ("unknown", kinds.get(name, "unknown")):
@@ -37,7 +37,7 @@ def conflict(kinds: Mapping[str, str], part: Columns) -> InputError | None:
 
 
 def difference(first: Columns, other: Columns) -> InputError | None:
-    """What is wrong with columns that are not read as the first are: what one row becomes tells them apart."""
+    """Return an error if two objects encode the same row differently, otherwise None."""
     mine, theirs = first.learned(), other.learned()
     if mine is None or theirs is None or first.names != other.names:
         return InputError("", "the columns", f"must be {first.names}"[:500], str(other.names)[:500])
@@ -51,12 +51,12 @@ def difference(first: Columns, other: Columns) -> InputError | None:
     for name, known in of_mine.items():
         if known != of_theirs[name]:
             got = f"{_shown(known)} in one and {_shown(of_theirs[name])} in the other"
-            return InputError("", f"column {name!r}", "must be read in the same way by both", got)
+            return InputError("", f"column {name!r}", "must be encoded in the same way by both", got)
     return None
 
 
 def _facts(learned: Learned, n: int) -> list[tuple[Any, ...]]:
-    """For every column, what decides how it is encoded: its sums, first date, features and counts."""
+    """Return, for every column, its state: sums, first date, features and counts."""
     state = ColumnsState(**{name: learned.arrays[name] for name in ColumnsState._fields})
     features = list(zip(state.role.tolist(), state.place.tolist(), learned.facts["texts"], strict=True))
     column, key, counts = (learned.arrays[f"value_{name}"] for name in ("column", "key", "counts"))
@@ -74,7 +74,7 @@ def _facts(learned: Learned, n: int) -> list[tuple[Any, ...]]:
 
 
 def _shown(known: tuple[Any, ...]) -> str:
-    """A few words on what is known of a column."""
+    """Describe the state of a column in an error message."""
     kind, (numbers, total, _, features, _), texts = known
     if kind in ("category", "unknown") or texts:
         return f"a {kind} of the texts {texts}"[:200]
@@ -82,15 +82,15 @@ def _shown(known: tuple[Any, ...]) -> str:
 
 
 def merged(parts: Sequence[Columns]) -> Columns:
-    """Columns that know what all parts know, which fit each other: texts in the order of the parts, sums of numbers."""
-    whole = _Whole(parts[0])
+    """Merge columns without conflicts: texts in the order of the parts, and sums of numbers."""
+    merger = _Merger(parts[0])
     for part in parts:
-        whole.add(part)
-    return whole.columns()
+        merger.add(part)
+    return merger.columns()
 
 
-class _Whole:
-    """Columns that are being put together."""
+class _Merger:
+    """Columns that are being merged."""
 
     def __init__(self, first: Columns) -> None:
         self._first, self.names = first, first.names
@@ -103,11 +103,13 @@ class _Whole:
         self._width = 0
 
     def add(self, part: Columns) -> None:
-        """Add what a part knows."""
+        """Add the state of a part."""
         learned = part.learned()
         assert learned is not None  # it was started
         if len(learned.arrays["totals"]):
-            raise InputError("merged", "columns", "must not count classes, as rows of other parts came in between")
+            raise InputError(
+                "merged", "columns", "must not count classes, because the counts depend on the order of all rows"
+            )
         state = ColumnsState(**{name: learned.arrays[name] for name in ColumnsState._fields})
         texts = learned.facts["texts"]
         at = np.array([self.names.index(name) for name in part.names])
@@ -125,7 +127,7 @@ class _Whole:
             mine = self._base[j, circle]
             if mine < 0:
                 self._base[j, circle] = theirs
-            elif theirs not in (-1, mine):  # each part had met one hour, say, and both together have met two
+            elif theirs not in (-1, mine):  # for example, each part has one hour, and together they have two
                 self._bring(j, Role.SIN, circle)
                 self._bring(j, Role.COS, circle)
 
@@ -138,7 +140,7 @@ class _Whole:
         self._features.setdefault((column, role, place, text))
 
     def columns(self) -> Columns:
-        """The columns, with all of it."""
+        """Return the merged columns."""
         source, role, place, texts = zip(*self._features, strict=True)
         state = ColumnsState(
             self._kinds,

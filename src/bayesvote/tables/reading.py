@@ -1,9 +1,8 @@
-"""Tables of any library in one form: every cell a number, a text, or missing."""
+"""Readers of tables: pandas, polars, pyarrow, and dictionaries of columns."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
-from enum import IntEnum
+from datetime import date, time, timedelta
 from importlib import import_module
 from numbers import Real
 from typing import Any, NamedTuple
@@ -14,148 +13,24 @@ from numpy.typing import NDArray
 from bayesvote.core.checks import Array, InputError, InputTypeError, unmasked
 from bayesvote.core.rows import TOO_LARGE
 from bayesvote.tables import exact as _exact
+from bayesvote.tables.cells import MISSING_TEXTS, Cells, Sort, Table, seconds_of, shortened
 from bayesvote.tables.exact import Exact
 
-Codes = NDArray[np.int32]
-
-NOTHING = frozenset({"", "?", "na", "n/a", "nan", "nat", "none", "null"})  # texts for what is missing, in any case
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 _OTHER_TEXTS = (np.str_, bytes, time)
 _FARTHEST = 10**8  # days from 1970; there are microseconds for little more
-_LONGEST = 64  # of the texts that are kept whole
-_LARGEST = 1e100  # number, unless a category holds it
-
-
-class Sort(IntEnum):
-    """What the number of a cell is."""
-
-    NUMBER = 0
-    BOOLEAN = 1
-    DATE = 2
-
-
-class Cells(NamedTuple):
-    """The cells of a column. One is a number, a text, or, if it is neither, missing."""
-
-    kind: str | None  # what its type says: "number", "boolean", "date" or "category"; None if there is none
-    numbers: Array  # (n,), NaN where there is none; dates are seconds since 1970
-    sorts: NDArray[np.int8]  # (n,): what each number is
-    codes: Codes  # (n,): the place of its text among the texts, or -1
-    texts: list[str]
-    exact: Exact | None = None  # (n,): numbers where floats would be rounded, see tables/exact.py; None if none would
-
-    def part(self, first: int, last: int) -> "Cells":
-        """Cells first to last."""
-        return self._taken(slice(first, last))
-
-    def take(self, order: NDArray[np.intp]) -> "Cells":
-        """Cells in this order."""
-        return self._taken(order)
-
-    def _taken(self, cells: slice | NDArray[np.intp]) -> "Cells":
-        exact = None if self.exact is None else self.exact[cells]
-        numbers, sorts, codes = self.numbers[cells], self.sorts[cells], self.codes[cells]
-        return self._replace(numbers=numbers, sorts=sorts, codes=codes, exact=exact)
-
-    def followed_by(self, other: "Cells") -> "Cells":
-        """These cells, then others of the same column."""
-        known = {text: k for k, text in enumerate(self.texts)}
-        places = np.array([known.setdefault(text, len(known)) for text in other.texts] + [-1], dtype=np.int32)
-        return Cells(
-            self.kind if self.kind == other.kind else None,
-            np.concatenate([self.numbers, other.numbers]),
-            np.concatenate([self.sorts, other.sorts]),
-            np.concatenate([self.codes, places[other.codes]]),
-            list(known),
-            _exact.joined(self.exact, len(self.numbers), other.exact, len(other.numbers)),
-        )
-
-    def missing(self) -> NDArray[np.bool_]:
-        """Which cells are."""
-        return np.isnan(self.numbers) & (self.codes < 0)
-
-    def as_texts(self) -> "Cells":
-        """The cells of a category: numbers as they are written."""
-        known, codes = {text: k for k, text in enumerate(self.texts)}, self.codes.copy()
-        is_number = ~np.isnan(self.numbers)
-        is_exact = is_number & (self.sorts == Sort.NUMBER) & _exact.known(self.exact, len(codes))
-        groups: list[tuple[NDArray[np.bool_], Any, Sort]] = []
-        if self.exact is not None:
-            groups.append((is_exact, self.exact, Sort.NUMBER))
-        groups += [(is_number & ~is_exact & (self.sorts == sort), self.numbers, sort) for sort in Sort]
-        for cells, values, sort in groups:
-            if np.any(cells):
-                # Sorting texts would take longer than to look for each of them.
-                distinct, places = values[cells], np.arange(np.count_nonzero(cells))
-                if values.dtype != object:
-                    distinct, places = np.unique(distinct, return_inverse=True)
-                texts = [text_of(value, sort) for value in distinct.tolist()]
-                codes[cells] = np.array([known.setdefault(text, len(known)) for text in texts])[places]
-        return self._replace(numbers=np.full(len(codes), np.nan), codes=codes, texts=list(known), exact=None)
-
-    def without_vast(self, who: str, name: str) -> "Cells":
-        """The cells of a column of numbers, which must be small enough; floats stand for all of them."""
-        vast = np.abs(self.numbers) > _LARGEST
-        if np.any(vast):
-            row = int(np.argmax(vast))
-            got = f"{self.numbers[row]} in row {row}"
-            if _exact.known(self.exact, len(vast))[row] and self.exact is not None:
-                text = str(self.exact[row]).lstrip("-").partition(".")[0]
-                got = f"a number of {len(text)} digits in row {row}"
-            must, do = "must hold finite numbers below 1e100 in size", _LEAVE_OUT
-            raise InputError(who, f"column {name!r}", must, got, do)
-        return self._replace(exact=None)
-
-
-_LEAVE_OUT = "Leave missing values out: None or NaN."
-
-
-class Table(NamedTuple):
-    """Rows of named columns."""
-
-    n: int
-    columns: dict[str, Cells]
-
-    @property
-    def width(self) -> int:
-        """How many columns there are."""
-        return len(self.columns)
-
-    def part(self, first: int, last: int) -> "Table":
-        """Rows first to last."""
-        return Table(last - first, {name: cells.part(first, last) for name, cells in self.columns.items()})
-
-    def take(self, order: NDArray[np.intp]) -> "Table":
-        """Rows in this order."""
-        return Table(len(order), {name: cells.take(order) for name, cells in self.columns.items()})
-
-    def followed_by(self, other: "Table") -> "Table":
-        """These rows, then others of the same columns."""
-        joined = {name: cells.followed_by(other.columns[name]) for name, cells in self.columns.items()}
-        return Table(self.n + other.n, joined)
-
-    def dictionaries(self) -> list[dict[str, Any]]:
-        """Rows as dictionaries of numbers and texts; what is missing is left out."""
-        rows: list[dict[str, Any]] = [{} for _ in range(self.n)]
-        for name, cells in self.columns.items():
-            for row, number, code in zip(rows, cells.numbers.tolist(), cells.codes.tolist(), strict=True):
-                if code >= 0:
-                    row[name] = cells.texts[code]
-                elif number == number:
-                    row[name] = number
-        return rows
 
 
 def columns_of(rows: Iterable[Mapping[str, Any]], names: Iterable[str] = ()) -> dict[str, list[Any]]:
-    """Columns of rows that are dictionaries, such as those of JSON lines; what a row lacks is None.
+    """Convert rows that are dictionaries, such as those of JSON lines, to columns. Missing keys become None.
 
     Parameters
     ----------
     rows
         The rows.
     names
-        Columns that there must be, even if no row has them.
+        Columns to include even if no row has them.
 
     Examples
     --------
@@ -171,16 +46,16 @@ def columns_of(rows: Iterable[Mapping[str, Any]], names: Iterable[str] = ()) -> 
 
 
 def is_table(X: Any) -> bool:
-    """Whether this is a table of pandas, polars or pyarrow, or a dictionary of columns."""
+    """Return True for a table of pandas, polars or pyarrow, or a dictionary of columns."""
     if isinstance(X, Mapping):
-        return not hasattr(X, "tocsr")  # SciPy's dictionary of keys is a dictionary, too
+        return not hasattr(X, "tocsr")  # the dok_matrix of SciPy is a dictionary, too
     return isinstance(X, Table) or (
         type(X).__module__.partition(".")[0] in _LIBRARIES and (hasattr(X, "columns") or hasattr(X, "column_names"))
     )
 
 
 def not_numbers(X: Any) -> list[str]:
-    """Names of a table's columns that are not of numbers by their type."""
+    """Return the names of the columns whose type is not numeric."""
     if isinstance(X, Table):
         flags = [(name, cells.kind in ("number", "boolean")) for name, cells in X.columns.items()]
     elif isinstance(X, Mapping):
@@ -197,18 +72,18 @@ def not_numbers(X: Any) -> list[str]:
 
 
 def has_text(X: Any) -> bool:
-    """Whether a table has a column that is not of numbers by its type; a dictionary is taken to have."""
+    """Return True if a table has a column whose type is not numeric. A dictionary counts as such a table."""
     return isinstance(X, Mapping) or len(not_numbers(X)) > 0
 
 
 def read_table(who: str, X: Any) -> Table:
-    """Read a table: of pandas, polars or pyarrow, or a dictionary of columns by their names."""
+    """Read a table of pandas, polars or pyarrow, or a dictionary of columns."""
     if isinstance(X, Table):
         return X
     library = type(X).__module__.partition(".")[0]
     if hasattr(X, "collect"):
-        must = "must be a table that holds its rows"
-        raise InputTypeError(who, "X", must, type(X).__name__, "Give X.collect().")
+        must = "must be a table in memory"
+        raise InputTypeError(who, "X", must, type(X).__name__, "Pass X.collect().")
     if isinstance(X, Mapping):
         given = {str(name): _any(values) for name, values in X.items()}
     elif library == "pandas":
@@ -219,13 +94,13 @@ def read_table(who: str, X: Any) -> Table:
         given = {name: _arrow(X.column(j)) for j, name in enumerate(X.column_names)}
     names = list(X) if isinstance(X, Mapping) else list(X.column_names if library == "pyarrow" else X.columns)
     if len(given) < len(names):
-        raise InputError(who, "X", "must have a name of its own for every column", str([str(name) for name in names]))
+        raise InputError(who, "X", "must have different names for all columns", str([str(name) for name in names]))
     if not given:
         raise InputError(who, "X", "must have at least one column", "none")
     columns = {name: _cells(who, name, *found) for name, found in given.items()}
     lengths = {name: len(cells.numbers) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise InputError(who, "X", "must have columns of one length", str(lengths))
+        raise InputError(who, "X", "must have columns of the same length", str(lengths))
     return Table(next(iter(lengths.values())), columns)
 
 
@@ -252,7 +127,7 @@ def _pandas(column: Any) -> _Found:
     if kind in "iufb" and not isinstance(dtype, np.dtype):
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         whole = column.to_numpy(dtype=np.int64 if kind == "i" else np.uint64, na_value=0) if kind in "iu" else None
-        return _Numbers("boolean" if kind == "b" else "number", numbers, whole), None
+        return _NumericColumn("boolean" if kind == "b" else "number", numbers, whole), None
     if kind in "Mm":
         unit = f"{'datetime64' if kind == 'M' else 'timedelta64'}[{getattr(dtype, 'unit', 'ns')}]"
         return column.to_numpy(dtype=unit, na_value=np.array("NaT", unit)[()]), None
@@ -268,7 +143,7 @@ def _polars(column: Any) -> _Found:
             whole = column.to_list() if "128" in str(dtype) else column.fill_null(0).to_numpy()
         elif dtype.is_decimal():
             whole = column.to_list()
-        return _Numbers("boolean" if dtype == polars.Boolean else "number", numbers, whole), None
+        return _NumericColumn("boolean" if dtype == polars.Boolean else "number", numbers, whole), None
     if dtype in (polars.Date, polars.Datetime, polars.Duration):
         return column.to_numpy(), None
     return column.to_list(), "category" if dtype in (polars.Categorical, polars.Enum) else None
@@ -284,21 +159,21 @@ def _arrow(column: Any) -> _Found:
             whole = column.fill_null(0).to_numpy(zero_copy_only=False)
         elif types.is_decimal(kind):
             whole = column.to_pylist()
-        return _Numbers("boolean" if types.is_boolean(kind) else "number", numbers, whole), None
+        return _NumericColumn("boolean" if types.is_boolean(kind) else "number", numbers, whole), None
     if types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind):
         return column.to_numpy(zero_copy_only=False), None
     return column.to_pylist(), "category" if types.is_dictionary(kind) else None
 
 
-class _Numbers(NamedTuple):
-    """Numbers or truth values of a library's column, NaN where they are missing, and the exact integers or decimals."""
+class _NumericColumn(NamedTuple):
+    """A numeric or boolean column of a library: floats, NaN if missing, and the exact integers or decimals."""
 
     kind: str
     numbers: Array
     whole: Any = None  # an array of integers, or a list of numbers
 
     def cells(self) -> Cells:
-        """The cells of a column."""
+        """Return the cells of the column."""
         exact = _exact.of_values(self.whole) if isinstance(self.whole, list) else None
         if isinstance(self.whole, np.ndarray):
             exact = _exact.of_integers(self.whole)
@@ -306,7 +181,7 @@ class _Numbers(NamedTuple):
 
 
 def _cells(who: str, name: str, values: Any, declared: str | None) -> Cells:
-    if isinstance(values, _Numbers):
+    if isinstance(values, _NumericColumn):
         values = values.cells()
     unmasked(who, f"column {name!r}", values)
     if isinstance(values, np.ndarray) and values.ndim != 1:
@@ -316,13 +191,13 @@ def _cells(who: str, name: str, values: Any, declared: str | None) -> Cells:
     elif isinstance(values, np.ndarray) and values.dtype.kind in "iufbMm":
         found = _of_array(who, name, values)
     elif isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-        do = "Give {name: [value, ...]}; rows that are dictionaries become columns by bayesvote.tables.columns_of."
+        do = "Pass {name: [value, ...]}. Convert rows that are dictionaries with bayesvote.tables.columns_of."
         raise InputTypeError(who, f"column {name!r}", "must be a sequence of values", type(values).__name__, do)
     else:
         found = _of_list(who, name, values.tolist() if isinstance(values, np.ndarray) else values)
     if found.exact is None:
         found.without_vast(who, name)
-    elif found.exact.dtype == object:  # a category may hold any number that is exact
+    elif found.exact.dtype == object:  # a category may hold a number of any size if it is exact
         inexact = ~_exact.known(found.exact, len(found.numbers))
         found._replace(numbers=np.where(inexact, found.numbers, 0.0)).without_vast(who, name)
     return found.as_texts()._replace(kind="category") if declared else found
@@ -357,10 +232,10 @@ def _of_array(who: str, name: str, values: NDArray[Any]) -> Cells:
 def _of_list(who: str, name: str, values: Sequence[Any]) -> Cells:
     numbers, codes = np.full(len(values), np.nan), np.full(len(values), -1, np.int32)
     places: dict[str, int] = {}
-    known = dict.fromkeys(NOTHING, -1)  # texts to their places
+    known = dict.fromkeys(MISSING_TEXTS, -1)  # index of each text
     sorts, exact = np.zeros(len(values), np.int8), dict[int, str | None]()
     for t, value in enumerate(values):
-        if _exact.is_plain(value):  # most numbers are, and need no further look
+        if _exact.is_plain(value):  # most numbers are, and need no further checks
             numbers[t] = value
             continue
         if type(value) is not str and (isinstance(value, _OTHER_TEXTS) or type(value).__name__ == "Interval"):
@@ -369,7 +244,8 @@ def _of_list(who: str, name: str, values: Sequence[Any]) -> Cells:
             place = known.get(value)
             if place is None:
                 short = shortened(value.strip())
-                place = known[value] = -1 if short.casefold() in NOTHING else places.setdefault(short, len(places))
+                is_missing = short.casefold() in MISSING_TEXTS
+                place = known[value] = -1 if is_missing else places.setdefault(short, len(places))
             codes[t] = place
         elif value is not None:
             sorts[t], numbers[t], text = _number(who, name, t, value)
@@ -379,10 +255,10 @@ def _of_list(who: str, name: str, values: Sequence[Any]) -> Cells:
 
 
 def _number(who: str, name: str, row: int, value: Any) -> tuple[Sort, float, str | None]:
-    """Say what a cell of no text is, its number, and the text of that if the number is rounded."""
+    """Return the meaning and the number of a cell that is not a text, and the exact text of a rounded number."""
     if isinstance(value, bool | np.bool_):
         return Sort.BOOLEAN, float(value), None
-    if isinstance(value, Real | np.number) or hasattr(value, "as_tuple"):  # Decimal is no Real
+    if isinstance(value, Real | np.number) or hasattr(value, "as_tuple"):  # Decimal is not a Real
         try:
             return Sort.NUMBER, *_exact.as_float(value)
         except OverflowError:
@@ -400,42 +276,5 @@ def _number(who: str, name: str, row: int, value: Any) -> tuple[Sort, float, str
         return Sort.DATE, seconds_of(value), None
     if isinstance(value, timedelta):
         return Sort.NUMBER, value.total_seconds(), None
-    must = "must hold numbers, texts, booleans or dates"
+    must = "must hold numbers, strings, booleans or dates"
     raise InputTypeError(who, f"column {name!r}", must, f"{value!r} in row {row}")
-
-
-def seconds_of(value: date) -> float:
-    """Seconds since 1970; without a time zone it is UTC."""
-    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.timestamp()
-
-
-def shortened(text: str) -> str:
-    """Return a text as it is kept: a long one by its beginning and a hash.
-
-    >>> shortened("short"), len(shortened("long" * 100))
-    ('short', 64)
-    """
-    if len(text) <= _LONGEST:
-        return text
-    from hashlib import blake2b
-
-    return text[: _LONGEST - 17] + "#" + blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
-
-
-def text_of(number: float | str, sort: int = Sort.NUMBER) -> str:
-    """Return a number, which may be an exact text, as the text of a category.
-
-    >>> text_of(3.0), text_of(2.5), text_of(1.0, Sort.BOOLEAN), text_of(86400.0, Sort.DATE), text_of(60.0, Sort.DATE)
-    ('3', '2.5', 'True', '1970-01-02', '1970-01-01T00:01:00')
-    """
-    if isinstance(number, str):
-        return shortened(number)
-    if sort == Sort.DATE:
-        moment = np.datetime64(round(number * 1e6), "us")
-        return str(moment.astype(f"datetime64[{'us' if number % 1 else 's' if number % 86400 else 'D'}]"))
-    if sort == Sort.BOOLEAN:
-        return str(bool(number))
-    return shortened(str(int(number))) if number == int(number) else repr(number)

@@ -1,4 +1,4 @@
-"""What is known of the columns of a table, and of the features that they have become."""
+"""State of the columns of a table and of their features."""
 
 from typing import NamedTuple
 
@@ -14,26 +14,26 @@ from bayesvote.tables.statistics import FIRST, Statistics
 
 _CIRCULAR = [Role.SIN, Role.COS]
 
-# For every column, its features by what they tell of it, and by the circle, the bucket or the text.
+# For every column, the index of each feature by its role and its circle, bucket or text.
 Places = list[dict[tuple[Role, int | str], int]]
 
 
 class ColumnsState(NamedTuple):
-    """What is known of the columns, c of them, and of the f features that they have become."""
+    """State of c columns and their f features."""
 
     kinds: NDArray[np.int8]  # (c,)
-    numbers: Array  # (c,): how many were learned
-    total: Array  # (c,): their sum
+    numbers: Array  # (c,): number of numbers that were learned
+    total: Array  # (c,): sum of these numbers
     base: NDArray[np.int16]  # (c, 3): hour, weekday and month of the first date; -1 before it
-    source: NDArray[np.int32]  # (f,): the column that the feature is of
-    role: NDArray[np.int8]  # (f,): what it tells of it
-    place: NDArray[np.int32]  # (f,): which circle or bucket
-    width: NDArray[np.int64]  # (1,): features set aside, f of them in use
-    order: NDArray[np.int8]  # (c,): of day and month in dates such as 01/02/2020
+    source: NDArray[np.int32]  # (f,): column of the feature
+    role: NDArray[np.int8]  # (f,): role of the feature
+    place: NDArray[np.int32]  # (f,): circle or bucket
+    width: NDArray[np.int64]  # (1,): reserved features, of which f are in use
+    order: NDArray[np.int8]  # (c,): order of day and month in dates such as 01/02/2020
 
 
 def empty(n_columns: int, n_features: int) -> ColumnsState:
-    """State of so many columns of which nothing is known."""
+    """Return the state of columns before any row."""
     return ColumnsState(
         np.zeros(n_columns, dtype=np.int8),
         np.zeros(n_columns),
@@ -56,7 +56,7 @@ def check(
     max_texts: int,
     n_buckets: int,
 ) -> None:
-    """Refuse a state that no stream leads to."""
+    """Raise an error for a state that cannot result from learning."""
     c, f = len(names), len(texts)
     require(c > 0 and len(set(names)) == c, "names must be different")
     require(bool(np.all((state.kinds >= 0) & (state.kinds <= max(Kind)))), "kinds must be those of columns")
@@ -82,7 +82,7 @@ def check(
 
 
 def _check_kinds(state: ColumnsState, c: int) -> None:
-    """Refuse columns of which something is known that their kind does not have."""
+    """Raise an error if the state of a column does not fit its kind."""
     features = np.zeros((c, len(Role)), dtype=np.intp)
     np.add.at(features, (state.source, state.role), 1)
     numeric = np.isin(state.kinds, list(NUMERIC))
@@ -97,7 +97,7 @@ def _check_kinds(state: ColumnsState, c: int) -> None:
 
 
 def _check_statistics(state: ColumnsState, statistics: Statistics, c: int) -> None:
-    """Refuse features of columns without counts, and hashes of columns with counts."""
+    """Raise an error for statistics of columns without counts, or hashes of columns with counts."""
     features = np.zeros((c, len(Role)), dtype=np.intp)
     np.add.at(features, (state.source, state.role), 1)
     counted = np.isin(np.arange(c), list(statistics.values))
@@ -107,8 +107,8 @@ def _check_statistics(state: ColumnsState, statistics: Statistics, c: int) -> No
     require(np.array_equal(found, np.where(some, statistics.width, 0)), "statistics must be of many values")
 
 
-class Event(NamedTuple):
-    """A feature that a row brings, for the rows after it."""
+class NewFeature(NamedTuple):
+    """A new feature for the rows after a row."""
 
     row: int
     column: int
@@ -118,7 +118,7 @@ class Event(NamedTuple):
 
 
 def feature_name(name: str, role: Role, place: int, text: str) -> str:
-    """Say what a feature tells."""
+    """Return the name of a feature."""
     return {
         Role.NUMBER: name,
         Role.MISSING: f"{name} is missing",

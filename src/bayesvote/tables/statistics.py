@@ -17,33 +17,33 @@ FIRST = (
 _SMOOTHING = 10.0  # rows of the usual shares of the classes that every value starts with
 
 
-class Values(NamedTuple):
-    """Values of one column. They are kept by a hash: their texts are not needed."""
+class ValueCounts(NamedTuple):
+    """Counts of classes by the values of one column. Values are identified by a hash of their text."""
 
     slots: dict[int, int]  # hash of a text to its row of counts
     counts: Array  # (v, K)
 
 
-class Ordered(NamedTuple):
+class ValueFeatures(NamedTuple):
     """Features of each row by the rows before it with the same value."""
 
     features: Array  # (n, 1) for two classes, else (n, K)
-    met: NDArray[np.bool_]  # (n,): whether rows before it had the value
-    often: NDArray[np.bool_]  # (n,): whether the value has come often enough, with this row, for a feature of its own
-    many: int  # the first row that brings more values than have a feature each from the first; -1 if none does
-    values: Values  # after these rows
+    met: NDArray[np.bool_]  # (n,): True if an earlier row had the value
+    often: NDArray[np.bool_]  # (n,): True if this row makes the value frequent enough for its own feature
+    many: int  # the first row with more values than get a feature at once; -1 if there is none
+    values: ValueCounts  # after these rows
 
 
 class Statistics(NamedTuple):
     """Counts of classes, in all rows and by the values of some columns."""
 
     totals: Array  # (K,)
-    values: dict[int, Values]  # by column
+    values: dict[int, ValueCounts]  # by column
 
     @classmethod
     def start(cls, n_classes: int, columns: list[int]) -> "Statistics":
-        """Count nothing yet, for these columns."""
-        return cls(np.zeros(n_classes), {j: Values({}, np.zeros((0, n_classes))) for j in columns})
+        """Return empty counts for these columns."""
+        return cls(np.zeros(n_classes), {j: ValueCounts({}, np.zeros((0, n_classes))) for j in columns})
 
     @property
     def n_classes(self) -> int:
@@ -55,7 +55,7 @@ class Statistics(NamedTuple):
         """Number of features of a column: the log-odds of two classes, or a log-ratio for each of more."""
         return 1 if self.n_classes == 2 else self.n_classes
 
-    def after(self, y: Labels, learn: NDArray[np.bool_], values: dict[int, Values]) -> "Statistics":
+    def after(self, y: Labels, learn: NDArray[np.bool_], values: dict[int, ValueCounts]) -> "Statistics":
         """Return the statistics with the values as they are after these rows."""
         if not self.n_classes:
             return self
@@ -64,8 +64,8 @@ class Statistics(NamedTuple):
 
     def ordered(
         self, j: int, codes: NDArray[np.int32], texts: list[str], y: Labels, learn: Any, own: set[Any]
-    ) -> Ordered:
-        """Count the rows of a column one after the other; texts in ``own`` have a feature already."""
+    ) -> ValueFeatures:
+        """Count the rows of a column in order. Texts in ``own`` have a feature already."""
         from bayesvote.tables import _statistics_kernels as kernels
 
         known = self.values[j]
@@ -92,10 +92,10 @@ class Statistics(NamedTuple):
             place[codes], y, learn.view(np.uint8), counts, self.totals.copy(), rare, FIRST, _SMOOTHING, features, flags
         )
         met, often = flags.astype(bool)
-        return Ordered(features, met, often, many, Values(slots, counts))
+        return ValueFeatures(features, met, often, many, ValueCounts(slots, counts))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a file keeps: the values of each column in the order in which they came."""
+        """Return the arrays for a model file: the values of each column in order of appearance."""
         keys = [(j, key, slot) for j in sorted(self.values) for key, slot in self.values[j].slots.items()]
         counts = [self.values[j].counts[slot] for j, _, slot in keys]
         return {
@@ -117,7 +117,7 @@ NAMES = _Arrays._fields
 
 
 def restored(arrays: Arrays, columns: list[int]) -> Statistics:
-    """Return the statistics that a file brings, after checking them; ``columns`` are those that may have some."""
+    """Return the statistics of a model file after checking them. ``columns`` may have counts."""
     require(all(name in arrays and arrays[name].ndim > 0 for name in NAMES), f"statistics must be {', '.join(NAMES)}")
     v, n_classes = len(arrays["value_key"]), len(arrays["totals"])
     blank = _Arrays(np.zeros(v, np.int32), np.zeros(v, np.uint64), np.zeros((v, n_classes)), np.zeros(n_classes))
@@ -137,7 +137,7 @@ def restored(arrays: Arrays, columns: list[int]) -> Statistics:
         require(bool(np.all(counts[here].sum(axis=0) <= found.totals)), "value_counts must be among the totals")
         slots = {k: slot for slot, k in enumerate(key[here].tolist())}
         require(len(slots) == len(here), "value_key must differ in a column")
-        statistics.values[j] = Values(slots, np.ascontiguousarray(counts[here]))
+        statistics.values[j] = ValueCounts(slots, np.ascontiguousarray(counts[here]))
     return statistics
 
 

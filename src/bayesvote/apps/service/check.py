@@ -1,4 +1,4 @@
-"""Verifying a folder: the journal, every snapshot, and that the one leads to the other bit for bit."""
+"""Verification of a folder: the journal, every snapshot, and that replaying the journal gives the snapshots."""
 
 import sqlite3
 from pathlib import Path
@@ -6,21 +6,21 @@ from typing import NamedTuple
 
 from bayesvote.apps.service.folder import SNAPSHOTS, chunks, from_snapshot, model_files, model_of, replay
 from bayesvote.apps.service.journal import FILE, Journal, ModelRow, Snapshot
-from bayesvote.apps.service.models import Served
+from bayesvote.apps.service.models import ServedModel
 from bayesvote.core.checks import InputError
 from bayesvote.io.model_file import dumps
 
 
-class Report(NamedTuple):
-    """What was found: a sentence for each thing that holds, and for each that does not."""
+class CheckReport(NamedTuple):
+    """Results of a check: a message for each check that passed, and for each that failed."""
 
     good: list[str]
     bad: list[str]
 
 
-def check(path: Path) -> Report:
-    """Look at a folder, served or not, without changing anything."""
-    report = Report([], [])
+def check(path: Path) -> CheckReport:
+    """Check a folder without changing it. It may be in use by a server."""
+    report = CheckReport([], [])
     if not (path / FILE).is_file():
         raise InputError("serve", f"the folder {path}", f"must hold {FILE} to be checked", "no such file")
     try:
@@ -33,7 +33,7 @@ def check(path: Path) -> Report:
         if faults:
             report.bad.append(f"{FILE} is damaged: {'; '.join(faults[:5])}")
             return report
-        report.good.append(f"{FILE} is whole")
+        report.good.append(f"{FILE} is valid")
         served = journal.models()
         for row in served:
             _check_model(path, journal, row, report)
@@ -45,9 +45,9 @@ def check(path: Path) -> Report:
     return report
 
 
-def _check_model(path: Path, journal: Journal, row: ModelRow, report: Report) -> None:
-    """Replay from the oldest snapshot on, and compare with each later one."""
-    served: Served | None = None
+def _check_model(path: Path, journal: Journal, row: ModelRow, report: CheckReport) -> None:
+    """Replay the journal from the oldest snapshot, and compare the model with each later snapshot."""
+    served: ServedModel | None = None
     snapshots = journal.snapshots(row.number)[::-1]
     for snapshot in snapshots:
         try:
@@ -72,11 +72,11 @@ def _check_model(path: Path, journal: Journal, row: ModelRow, report: Report) ->
         report.bad.append(str(error))
         return
     waiting = journal.count_pending(row.number)
-    report.good.append(f"{row.name}: {served.rows:,} rows learned, {waiting:,} wait for their label")
+    report.good.append(f"{row.name}: {served.rows:,} rows learned, {waiting:,} wait for their labels")
 
 
-def _check_files(path: Path, served: set[str], report: Report) -> None:
-    """Load the files that the next start would take up."""
+def _check_files(path: Path, served: set[str], report: CheckReport) -> None:
+    """Load the model files that the next start would add."""
     for file, name in model_files(path):
         if name in served:
             continue
@@ -85,16 +85,16 @@ def _check_files(path: Path, served: set[str], report: Report) -> None:
         except InputError as error:
             report.bad.append(str(error))
         else:
-            report.good.append(f"{file.name} can be taken up")
+            report.good.append(f"{file.name} can be served")
 
 
-def _replay(journal: Journal, served: Served, until: int | None) -> None:
+def _replay(journal: Journal, served: ServedModel, until: int | None) -> None:
     for entries in chunks(journal, served, until):
         replay(served, entries)
 
 
-def _compare(served: Served, saved: Served, snapshot: Snapshot, report: Report) -> None:
+def _compare(served: ServedModel, saved: ServedModel, snapshot: Snapshot, report: CheckReport) -> None:
     if served.rows == snapshot.rows and dumps(served.estimator) == dumps(saved.estimator):
-        report.good.append(f"{SNAPSHOTS}/{snapshot.file} is what the journal leads to, bit for bit")
+        report.good.append(f"{SNAPSHOTS}/{snapshot.file} equals the replayed journal, bit for bit")
     else:
-        report.bad.append(f"{SNAPSHOTS}/{snapshot.file} is not what the journal leads to")
+        report.bad.append(f"{SNAPSHOTS}/{snapshot.file} differs from the replayed journal")

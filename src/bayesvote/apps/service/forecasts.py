@@ -1,4 +1,4 @@
-"""Forecasts of rows whose labels came late, as the journal keeps them and as a model takes them."""
+"""Conversion of the forecasts of rows with late labels between the journal and a model."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -12,10 +12,10 @@ from bayesvote.model import Model
 
 
 def to_bytes(lines: Sequence[bytes | None], size: int) -> bytes | None:
-    """Return a flag for each row, set if it has a forecast, packed eight to a byte, then the forecasts in order.
+    """Return one bit per row, set if the row has a forecast, followed by the forecasts.
 
-    None stands for a row without one. A forecast that does not have ``size`` numbers is left out: the row was predicted
-    by another version of the program.
+    None stands for a row without a forecast. A forecast that does not have ``size`` numbers is left out: another
+    version of the program made it.
     """
     flags = [line is not None and len(line) == 8 * size for line in lines]
     if not any(flags):
@@ -26,16 +26,16 @@ def to_bytes(lines: Sequence[bytes | None], size: int) -> bytes | None:
 
 
 class Forecasts(NamedTuple):
-    """Packed forecasts of some rows."""
+    """Packed forecasts of some of the rows of a chunk."""
 
     flags: NDArray[np.bool_]  # (n,), set for rows that have one
     packed: Array  # (k, numbers)
 
     @classmethod
     def from_bytes(cls, parts: Sequence[tuple[int, bytes | None]], size: int) -> Self | None:
-        """Return forecasts of ``size`` numbers each from what ``to_bytes`` made of n rows each.
+        """Read what ``to_bytes`` returned for the n rows of each part; None if no row has a forecast.
 
-        Those of an entry whose forecasts have another size are left out. None if no row has one.
+        Forecasts that do not have ``size`` numbers are left out.
         """
         if all(data is None for _, data in parts):
             return None
@@ -52,10 +52,10 @@ class Forecasts(NamedTuple):
         return cls(np.concatenate(flags), np.concatenate(found))
 
     def of(self, model: Model[Any]) -> tuple[NDArray[np.bool_], Forecast]:
-        """Return which rows have a forecast that fits a model, and these forecasts."""
+        """Return a flag for each row that has a forecast that fits the model, and these forecasts."""
         try:
             return self.flags, model.unpacked(self.packed)
-        except ValueError:  # a line is wrong; look at them one by one, so that the others count whatever the chunk
+        except ValueError:  # one of them is wrong; check each, so that the others are used for any chunk size
             fits = np.array([_fits(model, line) for line in self.packed])
             flags = self.flags.copy()
             flags[flags] = fits

@@ -1,8 +1,7 @@
-"""The journal: what must not be lost, in one SQLite file.
+"""The journal: one SQLite file with everything that must not be lost.
 
-It holds rows in the order in which they are learned, each once; rows that wait for their label; and where the
-snapshots of the models are. Every method is called by one thread at a time, and what it writes is durable when the
-transaction around it has ended.
+It holds the learned rows in their order, the rows that wait for their labels, and the names of the snapshots of the
+models. One thread at a time calls its methods. What they write is durable at the end of the transaction.
 """
 
 import math
@@ -20,7 +19,7 @@ from bayesvote.core.checks import InputError
 
 FILE, HEAD = "journal.sqlite", "acknowledged"
 VERSION = 2  # of the format: version 1 had no forecasts
-_APPLICATION = 0x62766F74  # "bvot", by which SQLite's file command knows the file
+_APPLICATION = 0x62766F74  # "bvot", by which the file command identifies the file
 
 _SCHEMA = """
 CREATE TABLE models(
@@ -56,12 +55,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def as_json(value: Any) -> str:
-    """JSON, as SQLite takes lists."""
+    """Return JSON, the form in which SQLite takes lists."""
     return _encode(value).decode()
 
 
 class ModelRow(NamedTuple):
-    """A model that is served."""
+    """A served model."""
 
     number: int
     name: str
@@ -71,11 +70,11 @@ class ModelRow(NamedTuple):
     crowded: int
 
 
-class Entry(NamedTuple):
-    """Rows that were learned as one chunk, after ``first`` others.
+class JournalEntry(NamedTuple):
+    """Rows that were learned as one chunk, after ``first`` earlier rows.
 
-    ``made`` holds the probabilities that were given before, NaN for rows that came with their label; ``sum`` is a
-    checksum over this entry and all before it. ``forecasts`` are in the format of ``forecasts.to_bytes``.
+    ``made`` holds the predicted probabilities, NaN for rows that were sent with their labels. ``sum`` is a checksum of
+    this entry and all entries before it. ``forecasts`` has the format of ``forecasts.to_bytes``.
     """
 
     first: int
@@ -89,7 +88,7 @@ class Entry(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A model after so many rows: its file, its figures, and the journal's checksum there."""
+    """A model after a number of rows: its file, its scores as JSON, and the checksum of the journal up to there."""
 
     rows: int
     file: str
@@ -97,8 +96,8 @@ class Snapshot(NamedTuple):
     sum: int
 
 
-class Waiting(NamedTuple):
-    """A row that waits for its label, with its packed forecast; None if it was predicted by version 1."""
+class PendingRow(NamedTuple):
+    """A row that waits for its label. Its packed forecast is None if version 1 predicted it."""
 
     row: bytes
     probabilities: bytes
@@ -108,7 +107,7 @@ class Waiting(NamedTuple):
 def checksum(
     before: int, rows: bytes, codes: bytes, made: bytes | None, ids: str | None, forecasts: bytes | None
 ) -> int:
-    """Checksum of an entry that follows others."""
+    """Return the checksum of an entry, given that of the entry before it."""
     for part in (rows, codes, made or b"", (ids or "").encode(), forecasts or b""):
         before = zlib.crc32(part, before)
     return before
@@ -126,7 +125,9 @@ class Journal:
                 self._prepare()
             self._version = self._checked_version()
             if not read_only:
-                self._db.execute("UPDATE transactions SET count = count")  # SQLite opens what it cannot write to
+                self._db.execute(
+                    "UPDATE transactions SET count = count"
+                )  # SQLite also opens files that it cannot write to
             self._count = int(self._db.execute("SELECT count FROM transactions").fetchone()[0])
             self._check_head(folder / HEAD)
             if not read_only and self._version < VERSION:
@@ -145,7 +146,9 @@ class Journal:
 
     def _prepare(self) -> None:
         if self._db.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
-            raise InputError("serve", str(self.path), "must be on a disk on which SQLite can keep a write-ahead log")
+            raise InputError(
+                "serve", str(self.path), "must be on a file system that supports the write-ahead log of SQLite"
+            )
         self._db.execute("PRAGMA synchronous=FULL")
         self._db.execute("PRAGMA wal_autocheckpoint=4000")
         if not self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
@@ -153,33 +156,33 @@ class Journal:
             self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {pragmas} COMMIT;")
 
     def _checked_version(self) -> int:
-        """Return the version of the file; one of another format is refused."""
+        """Return the version of the file. Raise an error if it has another format."""
         application = self._db.execute("PRAGMA application_id").fetchone()[0]
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if application != _APPLICATION or not 1 <= version <= VERSION:
-            must, got = f"must be a journal of version {VERSION} or before", f"version {version}"
-            got = got if application == _APPLICATION else "a file of something else"
+            must, got = f"must be a journal of version {VERSION} or earlier", f"version {version}"
+            got = got if application == _APPLICATION else "another kind of file"
             raise InputError("serve", str(self.path), must, got, "Update bayesvote, or choose another folder.")
         return int(version)
 
     def _check_head(self, head: Path) -> None:
-        # Written after each commit, so it can be behind the journal but never ahead of it, unless that was cut.
+        # Written after each commit: it may be behind the journal, but is ahead of it only if the journal was truncated.
         with suppress(FileNotFoundError):
             text = head.read_bytes().strip()
             if not text.isdigit():
-                text = b"0"  # of a power failure, which can leave anything of a file that is not synchronised
+                text = b"0"  # a power failure can leave anything in a file that is not synchronised
             if int(text) > self._count:
                 raise InputError(
                     "serve",
                     str(self.path),
-                    f"must hold the {int(text):,} transactions that were acknowledged",
-                    f"{self._count:,}: it was cut off or replaced by an older one",
-                    f"Restore {FILE} with {FILE}-wal from a copy, or delete {head} to go on with what is left.",
+                    f"must have the {int(text):,} acknowledged transactions",
+                    f"{self._count:,}: it was truncated, or replaced by an older file",
+                    f"Restore {FILE} with {FILE}-wal from a backup, or delete {head} to continue with the rest.",
                 )
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all of it or nothing; at the end it is on the disk."""
+        """Run an atomic transaction. It is on disk when the block ends."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -196,42 +199,42 @@ class Journal:
     # Models
 
     def models(self) -> list[ModelRow]:
-        """Models that are served."""
+        """Return the served models."""
         found = self._db.execute(
             "SELECT number, name, made, spec, expired, crowded FROM models WHERE retired IS NULL ORDER BY number"
         )
         return [ModelRow(*row) for row in found]
 
     def add_model(self, name: str, made: float, spec: str) -> int:
-        """Note a new model; return its number, which no other ever has."""
+        """Add a model; return its number, which is never used again."""
         self._db.execute("INSERT INTO models(name, made, spec) VALUES (?, ?, ?)", (name, made, spec))
         return int(self._db.execute("SELECT last_insert_rowid()").fetchone()[0])
 
     def spec(self, number: int) -> str:
-        """What a model was made from."""
+        """Return the request or file that a model was created from."""
         return str(self._db.execute("SELECT spec FROM models WHERE number = ?", (number,)).fetchone()[0])
 
     def retire(self, number: int, when: float) -> None:
-        """Serve a model no longer. Its journal stays; rows that wait for labels go."""
+        """Mark a model as retired. Its journal is kept; its pending rows are deleted."""
         self._db.execute("UPDATE models SET retired = ? WHERE number = ?", (when, number))
         self._db.execute("DELETE FROM pending WHERE number = ?", (number,))
 
-    # Rows that wait for their label
+    # Rows that wait for their labels
 
     def count_pending(self, number: int) -> int:
-        """How many rows of a model wait for their label."""
+        """Return the number of pending rows of a model."""
         return int(self._db.execute("SELECT count(*) FROM pending WHERE number = ?", (number,)).fetchone()[0])
 
-    def pending(self, number: int, ids: Sequence[str]) -> dict[str, Waiting]:
-        """Those of these rows that wait for their label."""
+    def pending(self, number: int, ids: Sequence[str]) -> dict[str, PendingRow]:
+        """Return the pending rows with these ids."""
         sql = """
             SELECT id, row, probabilities, forecast FROM pending
             WHERE number = ? AND id IN (SELECT value FROM json_each(?))"""
-        return {id_: Waiting(*waiting) for id_, *waiting in self._db.execute(sql, (number, as_json(ids)))}
+        return {id_: PendingRow(*waiting) for id_, *waiting in self._db.execute(sql, (number, as_json(ids)))}
 
-    def keep(self, number: int, rows: dict[str, Waiting], now: float) -> None:
-        """Keep rows until their labels come."""
-        # One statement for all of them: each statement lets other threads go first.
+    def keep(self, number: int, rows: dict[str, PendingRow], now: float) -> None:
+        """Add pending rows."""
+        # One statement for all rows: every statement releases the interpreter lock, which costs time.
         parts: list[bytes] = []
         places, at = [], 1
         for id_, waiting in rows.items():
@@ -252,28 +255,28 @@ class Journal:
         self._db.execute(sql, (number, now, data, data, data, as_json(places)))
 
     def drop(self, number: int, ids: Iterable[str]) -> None:
-        """Rows that wait no longer."""
+        """Delete pending rows."""
         sql = "DELETE FROM pending WHERE number = ? AND id IN (SELECT value FROM json_each(?))"
         self._db.execute(sql, (number, as_json(list(ids))))
 
     def latest(self) -> float:
-        """When the last of the rows that wait was kept; 0 if none does."""
+        """Return the time of the latest pending row, or 0 if there are none."""
         return float(self._db.execute("SELECT coalesce(max(made), 0) FROM pending").fetchone()[0])
 
     def oldest(self) -> float:
-        """When the first of them was kept; infinity if none waits."""
+        """Return the time of the oldest pending row, or infinity if there are none."""
         found = self._db.execute("SELECT made FROM pending ORDER BY place LIMIT 1").fetchone()
         return math.inf if found is None else float(found[0])
 
     def expire(self, before: float, most: int = 10_000) -> dict[int, int]:
-        """Drop rows that were kept before a time; return how many of each model."""
+        """Delete pending rows that are older than a time; return their number by model."""
         sql = """
             DELETE FROM pending WHERE place IN (SELECT place FROM pending ORDER BY place LIMIT ?) AND made < ?
             RETURNING number"""
         return self._counted("expired", [row[0] for row in self._db.execute(sql, (most, before))])
 
     def crowd_out(self, number: int, count: int) -> int:
-        """Drop the oldest rows of a model that wait; return how many."""
+        """Delete the oldest pending rows of a model; return their number."""
         sql = """
             DELETE FROM pending WHERE place IN
             (SELECT place FROM pending WHERE number = ? ORDER BY place LIMIT ?) RETURNING number"""
@@ -288,36 +291,36 @@ class Journal:
     # Rows that were learned
 
     def learned(self, number: int, ids: Sequence[str]) -> dict[str, int]:
-        """Codes of those of these rows that were learned."""
+        """Return the class indices of the learned rows with these ids."""
         sql = "SELECT id, code FROM learned WHERE number = ? AND id IN (SELECT value FROM json_each(?))"
         return dict(self._db.execute(sql, (number, as_json(ids))).fetchall())
 
-    def append(self, number: int, entry: Entry, codes: dict[str, int]) -> None:
-        """Add rows that are to be learned, and the codes of those with ids."""
+    def append(self, number: int, entry: JournalEntry, codes: dict[str, int]) -> None:
+        """Add rows to learn, and the class indices of those with ids."""
         self._db.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *entry))
         if codes:
             pair = "json_extract(value, '$[0]'), json_extract(value, '$[1]')"
             sql = f"INSERT INTO learned SELECT ?, {pair} FROM json_each(?)"
             self._db.execute(sql, (number, as_json(list(codes.items()))))
 
-    def entries(self, number: int, first: int = 0) -> Iterator[Entry]:
-        """What was learned from a row on."""
-        # Read in pieces, by a cursor each: nothing is open while the caller takes his time.
-        forecasts = "forecasts" if self._version > 1 else "NULL"  # of a folder that is only looked at
+    def entries(self, number: int, first: int = 0) -> Iterator[JournalEntry]:
+        """Yield the entries from a row on."""
+        # Read 100 entries at a time, so that no cursor stays open while the caller works.
+        forecasts = "forecasts" if self._version > 1 else "NULL"  # a folder that is opened read-only is not converted
         sql = f"""
             SELECT first, n, rows, codes, made, ids, sum, {forecasts} FROM journal
             WHERE number = ? AND first >= ? ORDER BY first LIMIT 100"""
         while found := self._db.execute(sql, (number, first)).fetchall():
-            yield from (Entry(*row) for row in found)
+            yield from (JournalEntry(*row) for row in found)
             first = found[-1][0] + 1
 
     def oldest_row(self, number: int) -> int | None:
-        """First row of a model that is still in the journal."""
+        """Return the first row of a model that is still in the journal."""
         found = self._db.execute("SELECT min(first) FROM journal WHERE number = ?", (number,)).fetchone()[0]
         return None if found is None else int(found)
 
     def prune(self, number: int, before: int, most: int = 1_000) -> int:
-        """Forget some of the entries before a row, and their ids; return how many."""
+        """Delete some of the entries before a row, and their ids; return their number."""
         sql = """
             DELETE FROM journal WHERE number = ? AND first IN
             (SELECT first FROM journal WHERE number = ? AND first + n <= ? ORDER BY first LIMIT ?) RETURNING ids"""
@@ -331,36 +334,36 @@ class Journal:
     # Snapshots
 
     def snapshots(self, number: int) -> list[Snapshot]:
-        """Snapshots of a model, the latest first."""
+        """Return the snapshots of a model, latest first."""
         sql = "SELECT rows, file, figures, sum FROM snapshots WHERE number = ? ORDER BY rows DESC"
         return [Snapshot(*row) for row in self._db.execute(sql, (number,))]
 
     def snapshot_files(self) -> set[str]:
-        """Files of all snapshots, those of retired models too."""
+        """Return the files of all snapshots, including those of retired models."""
         return {row[0] for row in self._db.execute("SELECT file FROM snapshots")}
 
     def add_snapshot(self, number: int, snapshot: Snapshot) -> None:
-        """Note a snapshot whose file is on the disk."""
+        """Add a snapshot whose file is on disk."""
         self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (number, *snapshot))
 
     def drop_snapshot(self, number: int, rows: int) -> None:
-        """Forget a snapshot."""
+        """Remove a snapshot."""
         self._db.execute("DELETE FROM snapshots WHERE number = ? AND rows = ?", (number, rows))
 
     # The whole file
 
     def faults(self) -> list[str]:
-        """What SQLite finds wrong with its file."""
+        """Return the errors that SQLite finds in the file."""
         found = [row[0] for row in self._db.execute("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
 
     @property
     def head(self) -> bytes:
-        """What ``acknowledged`` says of the transactions there are."""
+        """The content of the file ``acknowledged``: the number of transactions."""
         return b"%020d\n" % self._count
 
     def copy_to(self, path: Path) -> None:
-        """Copy the file while it is in use, by SQLite's own means."""
+        """Copy the file while it is in use, with the backup function of SQLite."""
         with sqlite3.connect(path) as target:
             self._db.backup(target, pages=1000)
         target.close()

@@ -1,4 +1,4 @@
-"""What the live page shows of a model."""
+"""The data of the live page."""
 
 import asyncio
 import time
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from bayesvote import weighting
-from bayesvote.apps.service.models import Served
+from bayesvote.apps.service.models import ServedModel
 from bayesvote.apps.service.service import Service
 
 _SHOWN = 12  # members
 _POINTS = 120  # of the curve
-_WEIGHTS_EVERY = 3.0  # seconds: the members' weights, with the probability of being best, take a while to find
-_RATE_OVER = 5.0  # seconds
+_WEIGHTS_INTERVAL = 3.0  # seconds; the posterior of the weights takes a while to compute
+_RATE_WINDOW = 5.0  # seconds
 
 
-class Watch:
-    """Looks at the models for all pages that are open, at most once per second."""
+class ModelWatcher:
+    """Collects the data for all open pages, at most once per second."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -28,31 +28,31 @@ class Watch:
         self._locks: dict[int, asyncio.Lock] = {}
 
     async def status(self, name: str | None) -> dict[str, Any]:
-        """All that the page shows, about one model or, without a name, the first one."""
+        """Return the data of the page for a model; without a name, for the first one."""
         models = self.service.learner.models
         served = models.get(name or "") or next(iter(models.values()), None)
         found: dict[str, Any] = {
             "time": time.time(),
             "started": self._started,
             "models": sorted(models),
-            "trouble": self.service.learner.counters.trouble,
-            "refusals": [each._asdict() for each in self.service.refusals],
+            "disk_error": self.service.learner.counters.disk_error,
+            "rejected": [each._asdict() for each in self.service.rejected],
         }
         if served is not None:
             weights = await self._weights_of(served)
-            found["model"] = self._figures(served) | weights
+            found["model"] = self._scores(served) | weights
         return found
 
-    def _figures(self, served: Served) -> dict[str, Any]:
-        tally = served.figures.tally
+    def _scores(self, served: ServedModel) -> dict[str, Any]:
+        tally = served.scores.tally
         curve = tally.curve
         kept = np.unique(np.linspace(0, max(0, len(curve.rows) - 1), _POINTS).astype(int))[: len(curve.rows)]
-        bins = served.figures.bins[served.figures.bins[:, 0] > 0]
+        bins = served.scores.bins[served.scores.bins[:, 0] > 0]
         return {
             "name": served.name,
             "failed": served.failed,
             "classes": served.classes,
-            "columns": len(served.columns.names),
+            "columns": len(served.format.names),
             "rows": served.rows,
             "error": tally.error if tally.rows else None,
             "windowed": tally.windowed_error if tally.rows else None,
@@ -66,36 +66,38 @@ class Watch:
             "calibration": [[n, said / n, right / n] for n, said, right in bins.tolist()],
         }
 
-    def _rate(self, served: Served) -> float:
-        """Rows learned per second, over the last seconds."""
+    def _rate(self, served: ServedModel) -> float:
+        """Return the rows learned per second over the last five seconds."""
         seen = self._counts.setdefault(served.number, deque())
         now = time.monotonic()
         if not seen or now - seen[-1][0] > 0.5:
             seen.append((now, served.rows))
-        while len(seen) > 2 and seen[1][0] < now - _RATE_OVER:
+        while len(seen) > 2 and seen[1][0] < now - _RATE_WINDOW:
             seen.popleft()
         (before, rows), (last, then) = seen[0], seen[-1]
         return (then - rows) / (last - before) if last > before else 0.0
 
-    async def _weights_of(self, served: Served) -> dict[str, Any]:
-        async with self._locks.setdefault(served.number, asyncio.Lock()):  # found once for all pages
+    async def _weights_of(self, served: ServedModel) -> dict[str, Any]:
+        async with self._locks.setdefault(served.number, asyncio.Lock()):  # computed once for all pages
             when, rows, found = self._weights.get(served.number, (0.0, -1, {}))
-            if rows != served.rows and time.monotonic() - when > _WEIGHTS_EVERY:
+            if rows != served.rows and time.monotonic() - when > _WEIGHTS_INTERVAL:
                 found = await asyncio.to_thread(_weights, served)
                 self._weights[served.number] = time.monotonic(), served.rows, found
         return found
 
 
-def _weights(served: Served) -> dict[str, Any]:
-    """The heaviest members, with their bands and how probably each is the best."""
+def _weights(served: ServedModel) -> dict[str, Any]:
+    """Return the members with the largest weights, their credible intervals, and the probability that each is best."""
     model = served.estimator.model_
     weighter = getattr(model, "weighter", None)
-    with served.turn():
-        before = max(0, (model.about()["rows_learned"] or 0) - served.rows)  # learned elsewhere, where that is known
+    with served.locked():
+        before = max(
+            0, (model.about()["rows_learned"] or 0) - served.rows
+        )  # learned before the model was served, if known
     if weighter is None:
         return {"about": type(model).__name__, "members": [], "effective": None, "before": before}
     is_posterior = isinstance(weighter, weighting.Posterior)
-    with served.turn():
+    with served.locked():
         state, names = model.state, model.bank.member_names()
         mean = np.asarray(weighter.mean(state))
         if is_posterior:
@@ -118,4 +120,4 @@ def _weights(served: Served) -> dict[str, Any]:
 
 
 def _first(values: Any, place: int) -> float:
-    return float(np.ravel(values[place])[0])  # of two parameters, the first
+    return float(np.ravel(values[place])[0])  # the first of two parameters

@@ -1,4 +1,4 @@
-"""Figures for Prometheus."""
+"""Metrics for Prometheus."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -8,24 +8,24 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from bayesvote.apps.service.learner import Learner
+from bayesvote.apps.service.learner import LearningThread
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 class Metrics(Collector):
-    """What ``/metrics`` shows: requests as they come, and the models as they are."""
+    """The metrics of ``/metrics``: counts and times of requests, and the state of the models."""
 
-    def __init__(self, learner: Learner) -> None:
+    def __init__(self, learner: LearningThread) -> None:
         self._learner = learner
         self.registry = CollectorRegistry()
         self._requests: dict[tuple[str, int], int] = {}
-        self._seconds: dict[str, tuple[list[int], list[float]]] = {}  # by route: counts between bounds, and the sum
+        self._seconds: dict[str, tuple[list[int], list[float]]] = {}  # by route: counts per bucket, and the sum
         self.registry.register(self)
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        # Only the event loop counts, so that the locks of the library's counters are not needed.
+        # Only the event loop counts, so the counters need no lock.
         self._requests[route, status] = self._requests.get((route, status), 0) + 1
         found = self._seconds.get(route)
         if found is None:
@@ -35,41 +35,43 @@ class Metrics(Collector):
         total[0] += seconds
 
     def text(self) -> bytes:
-        """All figures in Prometheus' text format."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Figures of the requests, the models and the learning thread."""
+        """Yield the metrics of the requests, the models and the learning thread."""
         requests = CounterMetricFamily(
-            "bayesvote_requests", "Requests, by route and status.", labels=["route", "status"]
+            "bayesvote_requests", "Requests by route and status.", labels=["route", "status"]
         )
         for (route, status), count in self._requests.items():
             requests.add_metric([route, str(status)], count)
         yield requests
-        times = HistogramMetricFamily(
-            "bayesvote_request_seconds", "Time until a request was answered.", labels=["route"]
-        )
+        times = HistogramMetricFamily("bayesvote_request_seconds", "Response time.", labels=["route"])
         bounds = [*map(str, _SECONDS), "+Inf"]
         for route, (counts, (total,)) in self._seconds.items():
             times.add_metric([route], list(zip(bounds, np.cumsum(counts).tolist(), strict=True)), total)
         yield times
         models = list(self._learner.models.values())
-        figures: dict[str, tuple[str, list[float], bool]] = {
+        metrics: dict[str, tuple[str, list[float], bool]] = {
             "rows_learned": ("Rows learned.", [served.rows for served in models], True),
-            "mistakes": ("Rows predicted wrongly.", [served.figures.tally.mistakes for served in models], True),
+            "mistakes": ("Rows predicted wrongly.", [served.scores.tally.mistakes for served in models], True),
             "windowed_error": (
-                "Error of the last rows.",
-                [m.figures.tally.windowed_error for m in models],
+                "Error rate of the latest rows.",
+                [m.scores.tally.windowed_error for m in models],
                 False,
             ),
-            "brier": ("Brier score of all rows.", [served.figures.tally.brier for served in models], False),
-            "pending": ("Rows that wait for their label.", [served.pending for served in models], False),
-            "expired": ("Rows dropped because no label came in time.", [served.expired for served in models], True),
-            "crowded": ("Rows dropped because too many waited.", [served.crowded for served in models], True),
-            "snapshot_rows": ("Rows in the last snapshot.", [served.saved for served in models], False),
-            "failed": ("1 if the model cannot be used.", [bool(served.failed) for served in models], False),
+            "brier": ("Brier score of all rows.", [served.scores.tally.brier for served in models], False),
+            "pending": ("Rows that wait for their labels.", [served.pending for served in models], False),
+            "expired": (
+                "Rows dropped because their labels did not arrive in time.",
+                [served.expired for served in models],
+                True,
+            ),
+            "crowded": ("Rows dropped because too many were waiting.", [served.crowded for served in models], True),
+            "snapshot_rows": ("Rows learned by the latest snapshot.", [served.saved for served in models], False),
+            "failed": ("1 if the model is unusable.", [bool(served.failed) for served in models], False),
         }
-        for name, (help_, values, grows) in figures.items():
+        for name, (help_, values, grows) in metrics.items():
             kind = CounterMetricFamily if grows else GaugeMetricFamily
             metric = kind(f"bayesvote_{name}", help_, labels=["model"])
             for served, value in zip(models, values, strict=True):
@@ -77,6 +79,10 @@ class Metrics(Collector):
             yield metric
         counters = self._learner.counters
         yield CounterMetricFamily("bayesvote_commits", "Commits of the journal.", value=counters.commits)
-        yield CounterMetricFamily("bayesvote_grouped", "Requests in all commits.", value=counters.grouped)
+        yield CounterMetricFamily(
+            "bayesvote_grouped", "Requests in all commits of the journal.", value=counters.grouped
+        )
         yield CounterMetricFamily("bayesvote_snapshots", "Snapshots taken.", value=counters.snapshots)
-        yield CounterMetricFamily("bayesvote_disk_errors", "Commits that the disk refused.", value=counters.disk_errors)
+        yield CounterMetricFamily(
+            "bayesvote_disk_errors", "Commits that failed because of a disk error.", value=counters.disk_errors
+        )

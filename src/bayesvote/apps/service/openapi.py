@@ -1,4 +1,4 @@
-"""The description of the interface, made from the types, and a page for those who read."""
+"""API documentation generated from the types: an OpenAPI document, and an HTML page."""
 
 import html
 import json
@@ -8,24 +8,24 @@ import msgspec
 
 from bayesvote.apps.service import types
 
-_ANSWERS = {
-    400: "The request is not as it must be.",
-    401: "A token must be given.",
-    403: "The request comes from a page of another site, or by another name of this host.",
-    404: "There is no such model, version or row.",
-    408: "The body did not come in time.",
-    409: "It contradicts what is there.",
-    413: "It is too large.",
+_ERRORS = {
+    400: "The request is not valid.",
+    401: "A token is required.",
+    403: "The request comes from a page of another site, or has a wrong Host header.",
+    404: "The model, version or row does not exist.",
+    408: "The body did not arrive in time.",
+    409: "The request conflicts with an earlier request.",
+    413: "The request is too large.",
     415: "The body is not JSON.",
-    503: "Not now; try again later.",
-    507: "The disk is full or cannot be written to; nothing was changed.",
+    503: "The service is busy or stopping; retry later.",
+    507: "A disk error, for example a full disk; nothing was changed.",
 }
 _READ = (401, 403, 404, 503)
 _WRITE = (400, 401, 403, 404, 408, 409, 413, 415, 503, 507)
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """A route and what it takes and gives."""
+    """A route, its request body and its responses."""
 
     method: str
     path: str
@@ -33,23 +33,28 @@ class Operation(msgspec.Struct, frozen=True):
     answer: type[msgspec.Struct] | str | None
     body: type[msgspec.Struct] | None = None
     status: tuple[int, ...] = (200,)
-    refusals: tuple[int, ...] = _READ
+    errors: tuple[int, ...] = _READ
     example: str = ""
 
 
 _AT = "/v2/models/{name}"
 OPERATIONS = (
-    Operation("get", "/v2", "Metadata of the server", types.ServerFacts),
-    Operation("get", "/v2/health/live", "Whether the server is up", types.Live, refusals=(403,)),
+    Operation("get", "/v2", "Metadata of the server", types.ServerMetadata),
+    Operation("get", "/v2/health/live", "Check that the server is running", types.Live, errors=(403,)),
     Operation(
-        "get", "/v2/health/ready", "Whether the server can be used", types.Ready, refusals=(403,), status=(200, 503)
+        "get",
+        "/v2/health/ready",
+        "Check that the server is ready for requests",
+        types.Ready,
+        errors=(403,),
+        status=(200, 503),
     ),
-    Operation("get", _AT, "Metadata of a model", types.ModelFacts),
+    Operation("get", _AT, "Metadata of a model", types.ModelMetadata),
     Operation(
         "put",
         _AT,
-        "Make a model; the same request again is harmless",
-        types.ModelFacts,
+        "Create a model; repeating the request changes nothing",
+        types.ModelMetadata,
         types.ModelRequest,
         (200, 201),
         _WRITE,
@@ -58,55 +63,55 @@ OPERATIONS = (
     Operation(
         "delete",
         _AT,
-        "Retire a model: its last state is kept in the folder",
+        "Stop serving a model; its last state is kept in the folder",
         None,
         status=(204,),
-        refusals=(*_READ, 507),
+        errors=(*_READ, 507),
     ),
-    Operation("get", f"{_AT}/ready", "Whether a model can be used", types.NamedReady),
-    Operation("get", f"{_AT}/versions/{{version}}", "Metadata of a model", types.ModelFacts),
-    Operation("get", f"{_AT}/versions/{{version}}/ready", "Whether a model can be used", types.NamedReady),
+    Operation("get", f"{_AT}/ready", "Check that a model is ready for requests", types.NamedReady),
+    Operation("get", f"{_AT}/versions/{{version}}", "Metadata of a model", types.ModelMetadata),
+    Operation("get", f"{_AT}/versions/{{version}}/ready", "Check that a model is ready for requests", types.NamedReady),
     Operation(
         "post",
         f"{_AT}/versions/{{version}}/infer",
-        "Predict, by the Open Inference Protocol with a version, which is 1",
+        "Predict rows; the version is 1",
         types.InferAnswer,
         types.InferRequest,
-        refusals=_WRITE,
+        errors=_WRITE,
     ),
     Operation(
         "post",
         f"{_AT}/infer",
-        "Predict; rows with ids are kept until their labels come",
+        "Predict rows; rows with ids are kept until their labels arrive",
         types.InferAnswer,
         types.InferRequest,
-        refusals=_WRITE,
+        errors=_WRITE,
         example='{"rows": [{"age": 41, "income": null}], "ids": ["order-1"]}',
     ),
     Operation(
         "post",
         f"{_AT}/label",
-        "Labels of rows that were predicted: they are learned now; a repeated label is harmless",
+        "Learn rows that were predicted earlier; repeating a label changes nothing",
         types.LearnAnswer,
         types.LabelRequest,
-        refusals=_WRITE,
+        errors=_WRITE,
         example='{"ids": ["order-1"], "labels": ["yes"]}',
     ),
     Operation(
         "post",
         f"{_AT}/learn",
-        "Learn rows with their labels; with ids, a repeated request is harmless",
+        "Learn rows with their labels; with ids, repeating the request changes nothing",
         types.LearnAnswer,
         types.LearnRequest,
-        refusals=_WRITE,
+        errors=_WRITE,
         example='{"rows": [{"age": 41, "income": 30000}], "labels": ["yes"]}',
     ),
-    Operation("get", "/metrics", "Figures for Prometheus", "text/plain", refusals=(401, 403)),
+    Operation("get", "/metrics", "Metrics for Prometheus", "text/plain", errors=(401, 403)),
 )
 
 
 def document() -> dict[str, Any]:
-    """The description, by OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 document."""
     from bayesvote import __version__
 
     kinds = {each for o in OPERATIONS for each in (o.answer, o.body) if isinstance(each, type)} | {types.ErrorAnswer}
@@ -139,9 +144,9 @@ def _described(operation: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
     if operation.answer is not None:
         for answer in answers.values():
             answer["content"] = content
-    for code in operation.refusals:
+    for code in operation.errors:
         wrong = {"application/json": {"schema": refs[types.ErrorAnswer]}}
-        answers.setdefault(str(code), {"description": _ANSWERS[code], "content": wrong})
+        answers.setdefault(str(code), {"description": _ERRORS[code], "content": wrong})
     found: dict[str, Any] = {"summary": operation.summary, "responses": answers}
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     if names:
@@ -159,7 +164,7 @@ def _described(operation: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
 
 
 def page(described: dict[str, Any]) -> str:
-    """The description for readers."""
+    """Return the HTML page."""
     parts = []
     for operation in OPERATIONS:
         found = described["paths"][operation.path][operation.method]
@@ -167,7 +172,7 @@ def page(described: dict[str, Any]) -> str:
         parts.append(f"<section><h2><code>{html.escape(heading)}</code></h2><p>{html.escape(operation.summary)}.</p>")
         if operation.example:
             parts.append(f"<pre><code>{html.escape(_curl(operation))}</code></pre>")
-        for kind, title in ((operation.body, "Takes"), (operation.answer, "Gives")):
+        for kind, title in ((operation.body, "Request"), (operation.answer, "Response")):
             if isinstance(kind, type):
                 parts.append(_fields(title, described["components"]["schemas"][kind.__name__]))
         refused = "".join(
@@ -175,8 +180,8 @@ def page(described: dict[str, Any]) -> str:
             for code, answer in found["responses"].items()
             if code >= "400"
         )
-        parts.append(f"<details><summary>Refusals</summary><ul>{refused}</ul></details></section>")
-    return _PAGE.format(title="bayesvote: the interface", body="".join(parts))
+        parts.append(f"<details><summary>Errors</summary><ul>{refused}</ul></details></section>")
+    return _PAGE.format(title="bayesvote: API", body="".join(parts))
 
 
 def _curl(operation: Operation) -> str:
@@ -202,7 +207,7 @@ def _kind(field: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_kind(each) for each in field["anyOf"]))
     if "$ref" in field:
         return str(field["$ref"]).rpartition("/")[2]
-    kind = field.get("type", "anything")
+    kind = field.get("type", "any value")
     if kind == "array":
         return f"list of {_kind(field.get('items', {}))}"
     values = field.get("additionalProperties")
@@ -213,6 +218,6 @@ _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/base.css">
 <link rel="stylesheet" href="/static/page.css"></head>
-<body><header><h1>{title}</h1><p class="lead">As a <a href="/openapi.json">document for programs</a>.
+<body><header><h1>{title}</h1><p class="lead">Also as an <a href="/openapi.json">OpenAPI document</a>.
 The <a href="/">live page</a>.</p></header><main>{body}</main></body></html>
 """

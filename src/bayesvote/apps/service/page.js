@@ -1,5 +1,5 @@
 "use strict";
-// Everything that comes from the server is put in as text, never as markup.
+// All data from the server is inserted as text, never as markup.
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 let source = null;
@@ -31,15 +31,15 @@ function put(parent, ...children) {
 
 function figures(m) {
   const pairs = [
-    [`error of the last ${count(Math.min(m.window, m.rows))} rows`, percent(m.windowed)],
+    [`error of the latest ${count(Math.min(m.window, m.rows))} rows`, percent(m.windowed)],
     ["error of all rows", percent(m.error)],
     ["rows learned", count(m.rows)],
-    ...(m.before ? [["rows learned before it was served", count(m.before)]] : []),
+    ...(m.before ? [["rows learned before serving", count(m.before)]] : []),
     ["rows per second", m.rate < 10 ? m.rate.toFixed(1) : count(m.rate)],
-    ["labels pending", count(m.pending)],
-    ["pending rows dropped", count(m.dropped)],
+    ["pending rows", count(m.pending)],
+    ["dropped rows", count(m.dropped)],
     ["Brier score", m.brier === null ? "–" : m.brier.toFixed(4)],
-    ["rows in the last snapshot", count(m.saved)],
+    ["rows in the latest snapshot", count(m.saved)],
   ];
   put($("figures"), ...pairs.map(([name, value]) => {
     const box = html("div");
@@ -48,7 +48,7 @@ function figures(m) {
   }));
 }
 
-// Round numbers, some four steps from low to high.
+// Round numbers, in about four steps from low to high.
 function ticks(low, high) {
   const rough = (high - low) / 4 || 1, size = 10 ** Math.floor(Math.log10(rough));
   const step = size * [1, 2, 2.5, 5, 10].find((k) => k * size >= rough * 0.999);
@@ -57,7 +57,7 @@ function ticks(low, high) {
   return found;
 }
 
-// A frame with ticks; x and y map values to places.
+// A frame with ticks; x and y map values to coordinates.
 function frame(width, height, xs, ys, xText, yText, label) {
   const [left, right, top, bottom] = [44, 20, 10, 26];
   const x = (v) => left + ((v - xs[0]) / (xs[1] - xs[0] || 1)) * (width - left - right);
@@ -78,11 +78,11 @@ function errors(m) {
   if (!rows.length) return put($("error"), html("p", "No labels yet.", "empty"));
   const settled = rows.findIndex((n) => n >= Math.min(m.window, rows[rows.length - 1]) / 10);
   const top = Math.min(1, Math.max(0.02, ...all.slice(settled), ...windowed.slice(settled)) * 1.15);
-  const label = `Error: ${percent(m.windowed)} of the last rows, ${percent(m.error)} of all ${count(m.rows)}.`;
+  const label = `Error: ${percent(m.windowed)} of the latest rows, ${percent(m.error)} of all ${count(m.rows)}.`;
   const f = frame(440, 250, [0, rows[rows.length - 1]], [0, top], short, whole, label);
   const clipped = (values) => values.map((v) => Math.min(v, top));
   f.svg.append(draw("path", { d: path(rows, clipped(windowed), f.x, f.y), class: "line a" }));
-  f.svg.append(draw("path", { d: path(rows, clipped(all), f.x, f.y), class: "line b" })); // dashed: both are seen where they agree
+  f.svg.append(draw("path", { d: path(rows, clipped(all), f.x, f.y), class: "line b" })); // dashed, so that both lines are visible where they overlap
   put($("error"), f.svg);
 }
 
@@ -90,12 +90,12 @@ function calibration(m) {
   if (!m.calibration.length) return put($("calibration"), html("p", "No labels yet.", "empty"));
   const low = Math.min(0.5, Math.floor(10 * Math.min(...m.calibration.map((b) => Math.min(b[1], b[2])))) / 10);
   const most = Math.max(...m.calibration.map((b) => b[0]));
-  const said = m.calibration.map((b) => `said ${percent(b[1])}, right ${percent(b[2])} of ${count(b[0])}`).join("; ");
+  const said = m.calibration.map((b) => `predicted ${percent(b[1])}, correct ${percent(b[2])} of ${count(b[0])}`).join("; ");
   const f = frame(440, 250, [low, 1], [low, 1], whole, whole, `Calibration: ${said}.`);
   f.svg.append(draw("line", { x1: f.x(low), y1: f.y(low), x2: f.x(1), y2: f.y(1), class: "truth" }));
   for (const [n, p, right] of m.calibration) {
     const dot = draw("circle", { cx: f.x(p), cy: f.y(right), r: 3 + 7 * Math.sqrt(n / most), class: "dot" });
-    dot.append(draw("title", {}, `said ${percent(p)}, right ${percent(right)} of ${count(n)} rows`));
+    dot.append(draw("title", {}, `predicted ${percent(p)}, correct ${percent(right)} of ${count(n)} rows`));
     f.svg.append(dot);
   }
   put($("calibration"), f.svg);
@@ -107,13 +107,13 @@ function weights(m) {
   const shown = m.members || [];
   $("weights").hidden = !shown.length;
   if (!shown.length) return;
-  $("best").textContent = m.best ? `${named(m.best)} is the best with probability ${m.best.p.toFixed(2)}.` : "These weights have no posterior, and so no bands.";
+  $("best").textContent = m.best ? `${named(m.best)} is the best member with probability ${m.best.p.toFixed(2)}.` : "These weights have no posterior, so there are no credible intervals.";
   const learned = m.rows + (m.before || 0);
   const counts = m.effective !== null && m.effective !== undefined;
-  $("past").textContent = counts ? `Of the past, ${count(m.effective)} of ${count(learned)} rows count.` : "";
+  $("past").textContent = counts ? `Effective number of learned rows: ${count(m.effective)} of ${count(learned)}.` : "";
   $("share").hidden = !counts;
   $("share").value = counts ? Math.min(1, m.effective / Math.max(1, learned)) : 0;
-  $("shown").textContent = `The ${shown.length} heaviest of ${count(m.total)} members, with 95% credible bands. ${m.about}`;
+  $("shown").textContent = `The ${shown.length} largest weights of ${count(m.total)} members, with 95% credible intervals. ${m.about}`;
   bands(shown);
   put($("members"), ...shown.map((each) => {
     const row = html("tr");
@@ -149,9 +149,9 @@ function bands(shown) {
   put($("bands"), svg);
 }
 
-function refusals(list) {
+function rejected(list) {
   $("quiet").hidden = list.length > 0;
-  put($("refusals"), ...list.map((each) => {
+  put($("rejected"), ...list.map((each) => {
     const item = html("li");
     item.append(html("b", `${each.status} ${each.what}`), html("time", new Date(1000 * each.when).toLocaleTimeString()), html("span", each.reason));
     return item;
@@ -160,7 +160,7 @@ function refusals(list) {
 
 function models(names, current) {
   const key = JSON.stringify([names, current]);
-  if (key === shownModels) return; // or the keyboard's focus would be lost every second
+  if (key === shownModels) return; // replacing the links would move the keyboard focus every second
   shownModels = key;
   put($("models"), ...names.map((name) => {
     const item = html("li"), link = html("a", name);
@@ -178,13 +178,13 @@ function show(found) {
   $("none").hidden = Boolean(m);
   $("title").textContent = m ? m.name : "bayesvote";
   document.title = m ? `${m.name}: ${percent(m.windowed)} error` : "bayesvote, live";
-  const trouble = [found.trouble && `The disk refuses: ${found.trouble}.`, m && m.failed].filter(Boolean).join(" ");
+  const trouble = [found.disk_error && `Disk error: ${found.disk_error}.`, m && m.failed && `The model ${m.name} ${m.failed}.`].filter(Boolean).join(" ");
   $("trouble").hidden = !trouble;
   $("trouble").textContent = trouble;
   $("about").textContent = m ? `${count(m.columns)} columns, ${count(m.classes.length)} classes` : "";
-  refusals(found.refusals);
+  rejected(found.rejected);
   if (!m) return;
-  $("window").textContent = `of the last ${count(m.window)} rows`;
+  $("window").textContent = `latest ${count(m.window)} rows`;
   for (const part of [figures, errors, calibration, weights]) part(m);
 }
 

@@ -1,4 +1,4 @@
-"""The live page, its events, and the description of the interface."""
+"""The live page, its event stream, and the API documentation."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,9 +12,9 @@ from starlette.routing import Route
 
 from bayesvote.apps import report
 from bayesvote.apps.service import openapi
-from bayesvote.apps.service.live import Watch
+from bayesvote.apps.service.live import ModelWatcher
 from bayesvote.apps.service.service import Service
-from bayesvote.apps.service.types import Refusal
+from bayesvote.apps.service.types import RequestError
 
 _HERE = Path(__file__).parent
 _FILES = {
@@ -23,13 +23,13 @@ _FILES = {
     "page.js": (_HERE / "page.js", "text/javascript"),
     "icon.svg": (_HERE / "icon.svg", "image/svg+xml"),
 }
-_WATCHERS = 50  # pages that are open at a time
-_EVERY = 1.0  # seconds between two events
+_MAX_WATCHERS = 50  # open pages
+_INTERVAL = 1.0  # seconds between two events
 
 
 def routes(service: Service) -> list[Route]:
-    """Routes of the pages."""
-    watch = Watch(service)
+    """Return the routes of the pages."""
+    watch = ModelWatcher(service)
     described = msgspec.json.encode(openapi.document())
     readable = openapi.page(openapi.document()).encode()
 
@@ -39,13 +39,13 @@ def routes(service: Service) -> list[Route]:
     async def file(request: Request) -> Response:
         name = request.path_params["file"]
         if name not in _FILES:
-            raise Refusal(404, "there is no such file.")
+            raise RequestError(404, f"the file {name[:100]!r}", "does not exist")
         path, kind = _FILES[name]
         return Response(path.read_bytes(), media_type=kind)
 
     async def events(request: Request) -> Response:
-        if service.watchers >= _WATCHERS:
-            raise Refusal(503, f"{_WATCHERS} pages watch already.")
+        if service.watchers >= _MAX_WATCHERS:
+            raise RequestError(503, "the live page", f"is open {_MAX_WATCHERS} times, which is the limit")
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         name = request.query_params.get("model")
@@ -67,14 +67,14 @@ def routes(service: Service) -> list[Route]:
     ]
 
 
-async def _stream(service: Service, watch: Watch, name: str | None) -> AsyncIterator[bytes]:
+async def _stream(service: Service, watch: ModelWatcher, name: str | None) -> AsyncIterator[bytes]:
     service.watchers += 1
     try:
         while not service.stopping.is_set():
             found: dict[str, Any] = await watch.status(name)
             yield b"data: " + msgspec.json.encode(found) + b"\n\n"
             try:
-                await asyncio.wait_for(service.stopping.wait(), _EVERY)
+                await asyncio.wait_for(service.stopping.wait(), _INTERVAL)
             except TimeoutError:
                 continue
     finally:

@@ -1,4 +1,4 @@
-"""The process: options, log, signals, and a server that takes no longer than it may."""
+"""The server process: options, logging, signals, and shutdown within a time limit."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ import uvicorn
 from bayesvote.apps.service.app import make_app
 from bayesvote.apps.service.folder import Folder
 from bayesvote.apps.service.http import protocol
-from bayesvote.apps.service.learner import Learner, Policy
+from bayesvote.apps.service.learner import LearningThread, Policy
 from bayesvote.apps.service.service import Service
 from bayesvote.apps.service.types import Limits
 from bayesvote.core.checks import InputError
@@ -37,7 +37,7 @@ log = logging.getLogger("bayesvote.serve")
 
 @dataclass(frozen=True)
 class Options:
-    """How a folder is served."""
+    """Options of the server."""
 
     folder: Path
     host: str = "127.0.0.1"
@@ -51,7 +51,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
 
     def token(self) -> str | None:
-        """Token that clients must give, from the file or the environment; needed beyond this machine."""
+        """Return the token for clients, from the file or the environment. Other hosts than localhost require one."""
         if self.token_file is not None:
             try:
                 token = self.token_file.read_text(encoding="utf-8").strip()
@@ -63,11 +63,11 @@ class Options:
             token = os.environ.get(TOKEN, "").strip()
         if not token:
             if self.token_file is not None or self.host not in ("127.0.0.1", "localhost", "::1"):
-                must = f"must be given in a file by --token-file or as {TOKEN} to listen on {self.host}"
-                raise InputError("serve", "a token", must, "none")
+                must = f"is required to listen on {self.host}"
+                raise InputError("serve", "a token", must, do=f"Pass --token-file, or set {TOKEN}.")
             return None
         if len(token) < _SHORTEST_TOKEN:
-            do = "Make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
+            do = "Create one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
             raise InputError(
                 "serve", "the token", f"must have at least {_SHORTEST_TOKEN} characters", str(len(token)), do
             )
@@ -75,30 +75,30 @@ class Options:
 
 
 def serve(options: Options) -> int:
-    """Serve a folder until told to stop; return the exit code."""
+    """Serve a folder until a signal stops the server; return the exit code."""
     _set_up_log(options.log_json)
     token = options.token()
     listening = _listen(options)
     try:
         folder = Folder(options.folder)
         try:
-            learner = Learner(folder, Policy(options.snapshot_every, options.prune, options.limits))
+            learner = LearningThread(folder, Policy(options.snapshot_every, options.prune, options.limits))
         except BaseException:
             folder.close()
             raise
     except sqlite3.DatabaseError as error:
         listening.close()
-        do = "Restore it from a copy, or look at it with --check."
+        do = "Check it with --check, and restore it from a backup."
         raise InputError(
             "serve", str(options.folder), "must hold a journal that SQLite can use", str(error), do
         ) from error
     except BaseException:
         listening.close()
         raise
-    # A thread that comes back from the disk should not wait the usual 5 ms for its turn.
+    # By default, a thread that returns from the disk may wait 5 ms for the interpreter lock.
     sys.setswitchinterval(0.0005)
-    # Nothing that is here now becomes garbage, and a request leaves no cycles behind: collecting them took a fifth of
-    # its time.
+    # Existing objects stay alive, and requests create no reference cycles. Garbage collection took a fifth of the time
+    # of a request.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
@@ -126,12 +126,12 @@ def _listen(options: Options) -> socket.socket:
         listening.close()
         got = f"{options.host}:{options.port} ({error.strerror or error})"
         raise InputError(
-            "serve", "host and port", "must be free to listen on", got, "Choose another --host or --port."
+            "serve", "host and port", "must be available", got, "Choose another --host or --port."
         ) from error
     return listening
 
 
-async def _serve(options: Options, learner: Learner, token: str | None, listening: socket.socket) -> int:
+async def _serve(options: Options, learner: LearningThread, token: str | None, listening: socket.socket) -> int:
     service = Service(learner)
     app = make_app(service, token, _LOCAL if token is None else None)
     config = uvicorn.Config(
@@ -153,12 +153,12 @@ async def _serve(options: Options, learner: Learner, token: str | None, listenin
     log.info("serving", extra={"address": address, "folder": str(options.folder), "models": names})
     await server.serve([listening])
     in_time = await asyncio.to_thread(learner.stop, server.seconds_left())
-    log.info("stopped" if in_time else "stopped before the last snapshot; the journal has everything")
+    log.info("stopped" if in_time else "stopped before the last snapshot was saved; the journal has all rows")
     return 0
 
 
 class _Server(uvicorn.Server):
-    """Tells the pages that watch when the end has come, or they would hold it up."""
+    """A uvicorn server that ends the event streams of open pages on shutdown, so that they do not delay it."""
 
     def __init__(self, config: uvicorn.Config, service: Service, seconds: float) -> None:
         super().__init__(config)
@@ -166,27 +166,27 @@ class _Server(uvicorn.Server):
         self._end: float | None = None
 
     def seconds_left(self) -> float:
-        """How long the rest may take: what the requests under way have left of the time since the first signal."""
+        """Return the remaining time for the shutdown."""
         return self._seconds if self._end is None else max(self._end - time.monotonic(), 0.1)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take over the signals for good: the last snapshot comes after the server, and must not be cut short."""
+        """Handle signals until the process ends, because the last snapshot is saved after the server has stopped."""
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, self.handle_exit)
         yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop; a second signal stops at once."""
+        """Stop the server; a second signal stops it immediately."""
         self._service.stopping.set()
         if self._end is None:
             self._end = time.monotonic() + self._seconds
         super().handle_exit(sig, frame)
 
 
-class _Lines(logging.Formatter):
-    """A line per event: the message and its figures, for people or as JSON."""
+class _LogFormatter(logging.Formatter):
+    """One line per event, as text or as JSON."""
 
     def __init__(self, as_json: bool) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ class _Lines(logging.Formatter):
 
 def _set_up_log(as_json: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines(as_json))
+    handler.setFormatter(_LogFormatter(as_json))
     for name, level in (("bayesvote.serve", logging.INFO), ("uvicorn", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

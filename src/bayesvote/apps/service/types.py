@@ -1,4 +1,4 @@
-"""What goes over the wire, as msgspec types: requests are decoded strictly, and /openapi.json is made from these."""
+"""Requests and responses as msgspec types. Requests are decoded strictly, and /openapi.json is made from them."""
 
 import re
 from dataclasses import dataclass
@@ -6,41 +6,53 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from bayesvote.core.checks import RefusalError
+
 Label = bool | int | float | str
 Cell = bool | int | float | str | None
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Of a model.")]
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # as a whole: the end of a pattern takes a line's end, too
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Name of a model.")]
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # for fullmatch: $ would also accept a final newline
 NAME_RULE = "1 to 64 letters, digits, dots, dashes or underscores, the first of them a letter or digit"
-Id = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=128, description="Of a row.")]
+Id = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=128, description="Id of a row.")]
 Text = Annotated[str, Meta(max_length=200)]
 Size = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a fault
-    """A request that is refused, with its HTTP status and the reason in plain words; it has changed nothing."""
+class RequestError(RefusalError):
+    """An HTTP error response. The rejected request has changed nothing.
 
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status, self.reason = status, reason
+    ``status`` is the HTTP status. The other parts are those of ``RefusalError``: what is wrong, what is required, what
+    was given, and what to do.
+    """
+
+    def __init__(self, status: int, subject: str, must: str, got: str = "", do: str = "") -> None:
+        super().__init__("", subject, must, got, do)
+        self.args = status, subject, must, got, do
+        self.status = status
         self.headers: dict[str, str] = {}
+
+    @property
+    def reason(self) -> str:
+        """The error message."""
+        return self.sentence()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is taken at most, and for how long.
+    """Limits on requests and models.
 
     Attributes
     ----------
-    body, rows, columns, members, classes
-        Bytes and rows of a request, columns, members and classes of a model.
-    model_bytes
-        Of a new model.
+    body, rows
+        Maximum number of bytes and rows per request.
+    columns, members, classes, model_bytes
+        Maximum size of a new model.
     pending, pending_seconds
-        Rows that wait for their label, per model, and how long they do.
+        Maximum number of rows per model that wait for their labels, and how long they wait.
     waiting
-        Requests that wait for the disk; more are sent away for a while.
+        Maximum number of requests that wait for the disk. Further requests get the status 503.
     request_seconds
-        Until a request must have come whole.
+        Time in which a request must arrive completely.
     """
 
     body: int = 8_000_000
@@ -56,22 +68,22 @@ class Limits:
 
 
 class ErrorAnswer(Struct):
-    """Why a request was refused."""
+    """The reason why a request was rejected."""
 
     error: str
 
 
 class ModelRequest(Struct, forbid_unknown_fields=True):
-    """A new model. What is left out is as the classifier has it by default."""
+    """A new model. Fields that are left out have the defaults of the classifier."""
 
     columns: Annotated[
         dict[Text, Text] | list[Text] | int,
         Meta(
-            description="Names with their kinds (number, category, boolean, date); names alone, which are numbers; or "
-            "how many numbers: x0, x1, ..."
+            description="Names with their kinds (number, category, boolean, date); names of numeric columns; or "
+            "the number of numeric columns, which are named x0, x1, ..."
         ),
     ]
-    classes: Annotated[list[Label], Meta(min_length=2, description="All labels that can come; of one type.")]
+    classes: Annotated[list[Label], Meta(min_length=2, description="All possible labels, of one type.")]
     model: Text = "bayesian"
     members: Text | UnsetType = UNSET
     n_members: Annotated[int, Meta(ge=1, le=1_000_000)] | UnsetType = UNSET
@@ -94,30 +106,33 @@ class Tensor(Struct, forbid_unknown_fields=True):
     parameters: dict[str, Any] | UnsetType = UNSET
 
 
-class Wanted(Struct, forbid_unknown_fields=True):
-    """Output that is asked for."""
+class RequestedOutput(Struct, forbid_unknown_fields=True):
+    """A requested output."""
 
     name: Text
     parameters: dict[str, Any] | UnsetType = UNSET
 
 
-Rows = Annotated[list[dict[str, Cell]], Meta(description="By column name; null is a missing value. Our extension.")]
+Rows = Annotated[
+    list[dict[str, Cell]],
+    Meta(description="Values by column name; null is a missing value. An extension of the protocol."),
+]
 Ids = Annotated[list[Id], Meta(description="One per row, each used once.")]
 
 
 class InferRequest(Struct, forbid_unknown_fields=True):
-    """Rows to predict, as tensors or as objects. Rows with ids wait for their labels."""
+    """Rows to predict, as tensors or as objects. Rows with ids are kept until their labels arrive."""
 
     id: Text | UnsetType = UNSET
     parameters: dict[str, Any] | UnsetType = UNSET
     inputs: list[Tensor] | UnsetType = UNSET
-    outputs: list[Wanted] | UnsetType = UNSET
+    outputs: list[RequestedOutput] | UnsetType = UNSET
     rows: Rows | UnsetType = UNSET
     ids: Ids | UnsetType = UNSET
 
 
 class LearnRequest(Struct, forbid_unknown_fields=True):
-    """Rows with their labels. With ids, a repeated request is harmless."""
+    """Rows with their labels. With ids, a repeated request changes nothing."""
 
     labels: list[Label]
     inputs: list[Tensor] | UnsetType = UNSET
@@ -133,7 +148,7 @@ class LabelRequest(Struct, forbid_unknown_fields=True):
 
 
 class LearnAnswer(Struct):
-    """What was learned: durable, and in the model. ``mistakes`` are by the predictions as they were made."""
+    """Number of rows that are on disk and learned. ``mistakes`` counts wrong predictions, as they were first made."""
 
     model_name: str
     learned: int
@@ -152,7 +167,7 @@ class OutputTensor(Struct, omit_defaults=True):
 
 
 class InferAnswer(Struct, omit_defaults=True):
-    """Labels, their probabilities in the order of the classes, and whether the decision would survive (certainty)."""
+    """Labels, class probabilities, and the probability that the decision is right under the posterior (certainty)."""
 
     model_name: str
     model_version: str
@@ -160,30 +175,30 @@ class InferAnswer(Struct, omit_defaults=True):
     id: str | UnsetType = UNSET
 
 
-class TensorFacts(Struct):
-    """A tensor that a model takes or gives."""
+class TensorMetadata(Struct):
+    """Metadata of an input or output tensor."""
 
     name: str
     datatype: str
     shape: list[int]
 
 
-class ModelFacts(Struct):
-    """Metadata of a model, by the Open Inference Protocol; ``classes`` and ``columns`` are ours."""
+class ModelMetadata(Struct):
+    """Metadata of a model by the Open Inference Protocol; fields from ``classes`` on are extensions."""
 
     name: str
     versions: list[str]
     platform: str
-    inputs: list[TensorFacts]
-    outputs: list[TensorFacts]
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
     classes: list[Label]
     columns: dict[str, str]
     rows: int
     pending: int
 
 
-class ServerFacts(Struct):
-    """Metadata of the server, by the Open Inference Protocol; ``models`` is ours."""
+class ServerMetadata(Struct):
+    """Metadata of the server by the Open Inference Protocol; ``models`` is an extension."""
 
     name: str
     version: str
@@ -192,19 +207,19 @@ class ServerFacts(Struct):
 
 
 class Live(Struct):
-    """Whether the server is up."""
+    """True if the server is running."""
 
     live: bool
 
 
 class Ready(Struct):
-    """Whether the server, or a model, can be used."""
+    """True if the server is ready for requests."""
 
     ready: bool
 
 
 class NamedReady(Struct):
-    """Whether a model can be used."""
+    """True if a model is ready for requests."""
 
     name: str
     ready: bool

@@ -13,8 +13,8 @@ import pytest
 
 from bayesvote.apps import service
 from bayesvote.apps.service.app import make_app
-from bayesvote.apps.service.group import Teach
-from bayesvote.apps.service.types import Refusal
+from bayesvote.apps.service.batch import LearnTask
+from bayesvote.apps.service.types import RequestError
 from service.helpers import Api, objects, rows_of
 from service_client import Forked, free_port
 
@@ -57,7 +57,7 @@ def test_names_of_hosts_are_compared_without_case_and_port(api: Api) -> None:
     guard = make_app(api.service, None, frozenset({"localhost"}))
     for host in (b"localhost", b"LocalHost", b"LOCALHOST:8080"):
         guard.check("/v2", {b"host": host})
-    with pytest.raises(Refusal, match=r"the Host must be one of localhost, got 'localhost\.evil\.example'"):
+    with pytest.raises(RequestError, match=r"the Host must be one of localhost, got 'localhost\.evil\.example'"):
         guard.check("/v2", {b"host": b"localhost.evil.example"})
 
 
@@ -88,7 +88,7 @@ def test_size_and_kind_of_bodies(serve: Callable[..., Api]) -> None:
     assert "Content-Encoding must be left out" in answer.text
     headers = {"Content-Type": "application/json"}
     answer = api.request("POST", "/v2/models/m/infer", content=b'{"rows": [{"a": NaN}]}', headers=headers)
-    assert "NaN is not JSON: send null" in answer.text
+    assert "NaN is not valid JSON: send null" in answer.text
     for body in (b"", b"{", b"\xff", b"[" * 900, b'{"rows": [{"a": NaN}]}', b'"\\ud800"'):
         answer = api.request("POST", "/v2/models/m/infer", content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code == 400
@@ -114,25 +114,25 @@ def test_of_too_many_requests_some_are_sent_away(serve: Callable[..., Api]) -> N
     (X, y), served = rows_of(4), api.learner.models["m"]
 
     async def together() -> Any:
-        jobs = [Teach(served, [], X[k : k + 1], y[k : k + 1]) for k in range(4)]
+        jobs = [LearnTask(served, [], X[k : k + 1], y[k : k + 1]) for k in range(4)]
         return await asyncio.gather(*map(api.learner.do, jobs), return_exceptions=True)
 
     found = asyncio.run_coroutine_threadsafe(together(), api._loop).result(60)
-    refused = [each for each in found if isinstance(each, Refusal)]
+    refused = [each for each in found if isinstance(each, RequestError)]
     assert [each.status for each in refused] == [503, 503]
-    assert "too many requests wait for the disk" in refused[0].reason
+    assert "too many requests that wait for the disk" in refused[0].reason
     assert served.rows == 2
 
 
 def test_refusals_are_remembered(api: Api) -> None:
     api.refused("label", 404, ids=["<i>"], labels=["no"])
-    assert "<i>" in api.service.refusals[0].reason
+    assert "<i>" in api.service.rejected[0].reason
 
 
 def test_beyond_this_machine_a_token_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BAYESVOTE_TOKEN", raising=False)
     options = service.Options(tmp_path / "folder", host="0.0.0.0", port=0)
-    with pytest.raises(ValueError, match=r"a token must be given .* to listen on 0.0.0.0"):
+    with pytest.raises(ValueError, match=r"a token is required to listen on 0.0.0.0"):
         service.serve(options)
     assert not (tmp_path / "folder").exists()
     monkeypatch.setenv("BAYESVOTE_TOKEN", "short")
