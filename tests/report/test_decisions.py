@@ -99,7 +99,7 @@ def test_columns_and_escaped_names() -> None:
     y = np.where(X[:, 1] > 0, "<b>yes</b>", "no & never")
     model = BayesianEnsembleClassifier(n_members=9, random_state=0)
     run = prequential(model, X, y)
-    model.feature_names_in_ = np.array(["plain", "<script>alert(1)</script>", "third"], dtype=object)
+    model.name_features(["plain", "<script>alert(1)</script>", "third"])
     report = run_report("Run", {"model": run.tally}, model.weights_, {}, importances_of(model))
     [table] = section(report, "Columns").blocks
     assert texts(table)[0][0] == "<script>alert(1)</script>"

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, Labels
+from bayesvote.core.checks import Array, InputError, Labels
 from bayesvote.core.rows import Rows
 from bayesvote.ensemble import Ensemble
+from bayesvote.estimators._validation import encoded_rows, given_table
+from bayesvote.estimators.fitted import Fitted
 from bayesvote.members.attribution import Explanation
 from bayesvote.tables import Sort, Table
 
@@ -18,7 +20,7 @@ START, OTHERS, NOT_TOLD = "(start)", "(other columns)", "(not told)"
 RECENT = 512  # rows, of those that members keep, that importances are taken over
 _PIECE = 4_000_000  # values of rows that are explained at a time
 
-Columns = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]
 
 
 class ColumnMap(NamedTuple):
@@ -76,7 +78,7 @@ def importances(model: Ensemble, rows: Rows, columns: ColumnMap) -> Array:
     return total / total.sum() if total.any() else total
 
 
-def ranked(found: Explanation, first: int, columns: ColumnMap, values: NDArray[Any], top: int | None) -> Columns:
+def ranked(found: Explanation, first: int, columns: ColumnMap, values: NDArray[Any], top: int | None) -> Arrays:
     """Columns of the table of some rows: of each, its columns by how much they moved it, then the rest."""
     n, d = found.parts.shape
     kept = d if top is None else min(top, d)
@@ -121,7 +123,54 @@ def _read(number: float, sort: int) -> Any:
     return str(np.datetime64(round(number), "s")) if sort == Sort.DATE else number
 
 
-def joined(parts: list[Columns]) -> Columns:
+def joined(parts: list[Arrays]) -> Arrays:
     """Columns of several tables, one after the other; names as text of one width."""
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return whole | {"column": whole["column"].astype(str)}
+
+
+def column_map(fitted: Fitted[Ensemble]) -> ColumnMap:
+    """Return the user's columns; no other code knows which of them a feature of the model was made of."""
+    names = [f"x{j}" for j in range(fitted.n_features)] if fitted.names is None else fitted.names
+    if fitted.columns is None:
+        return ColumnMap(np.asarray(names))
+    of_feature = np.full(fitted.width, -1, dtype=np.intp)
+    source = fitted.columns.source_columns()
+    of_feature[: len(source)] = source
+    return ColumnMap(np.asarray(names), of_feature)
+
+
+def kept_rows(who: str, fitted: Fitted[Ensemble]) -> Rows:
+    """Return the last of the rows that members keep."""
+    bank = fitted.model.bank
+    kept = bank.kept_rows()
+    if kept is None:
+        raise AttributeError(
+            f"{who}: feature_importances_ needs members that keep rows, trees or ferns, got {bank.who}. "
+            "Pass rows: importances(X)."
+        )
+    return fitted.model.checked(kept[-RECENT:])
+
+
+def explanation(who: str, fitted: Fitted[Ensemble], X: Any, top: int | None) -> Any:
+    """Return the table of ``BayesianEnsembleClassifier.explain``. The caller holds the read lock."""
+    rows, columns = encoded_rows(who, fitted, X), column_map(fitted)
+    if not rows.n:
+        raise InputError(f"{who}.explain", "X", "must have at least one row", "none")
+    parts: list[Arrays] = []
+    for first, found in pieces(fitted.model, rows, columns):
+        last = first + len(found.lead)
+        if fitted.columns is None:
+            values: NDArray[Any] = rows.todense(first, last)
+        else:
+            values = given_values(given_table(who, fitted, X).part(first, last), fitted.columns.names)
+        part = ranked(found, first, columns, values, top)
+        each = np.repeat(np.arange(len(found.lead)), len(part["row"]) // max(len(found.lead), 1))
+        head = {
+            "row": part.pop("row"),
+            "label": fitted.classes[found.decision][each],
+            "over": fitted.classes[found.runner_up][each],
+            "lead": found.lead[each],
+        }
+        parts.append(head | part)
+    return as_table(joined(parts))

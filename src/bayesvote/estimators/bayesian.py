@@ -1,40 +1,27 @@
-"""The ensemble as a scikit-learn classifier, with what its posterior knows beyond the labels."""
+"""The ensemble as a scikit-learn classifier, with results of the weights' posterior."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
-from bayesvote import members, weighting
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.core.horizon import AUTO
-from bayesvote.core.names import make
-from bayesvote.core.rows import Rows
 from bayesvote.core.state import MOST_ROWS, read_locked
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators._calibration import trust_in
 from bayesvote.estimators._class_weight import BALANCED, weighted
-from bayesvote.estimators._explain import (
-    RECENT,
-    ColumnMap,
-    Columns,
-    as_table,
-    given_values,
-    importances,
-    joined,
-    pieces,
-    ranked,
-)
+from bayesvote.estimators._explain import as_table, column_map, explanation, importances, kept_rows
+from bayesvote.estimators._members import BankOptions, bank_of, is_fitted, weighter_of
+from bayesvote.estimators._validation import Features, encoded_rows, labelled_rows
 from bayesvote.estimators.base import OnlineClassifier
+from bayesvote.estimators.fitted import Fitted
 from bayesvote.losses import Loss
-from bayesvote.members import Bank, EstimatorBank, Frozen, Union
-from bayesvote.members.sparse_bayes import is_wide
+from bayesvote.members import Bank
 from bayesvote.model import decided
 from bayesvote.tables import difference
 from bayesvote.weighting import GaussianPosterior, Posterior, Weighter
@@ -156,36 +143,37 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         self.random_state = random_state
 
     def predict(self, X: Any, abstain_below: float | None = None) -> NDArray[Any]:
-        """Labels of rows.
+        """Return the labels of rows.
 
-        With ``abstain_below``, a probability, the answer is a masked array: rows whose ``decision_certainty`` is lower
+        With ``abstain_below``, a probability, the result is a masked array: rows whose ``decision_certainty`` is lower
         are masked. Comparisons and means skip them: ``(model.predict(X, 0.9) == y).mean()``.
         """
         if abstain_below is None:
             return super().predict(X)
         if not 0 <= abstain_below <= 1:
-            raise ValueError(f"{self.who}.predict: abstain_below must be a probability or None, got {abstain_below!r}.")
-        now = self._fitted()
-        with now.read_lock():
-            rows = now._rows(X)
-            labels, certain = now.classes_[decided(now.model_.losses(rows))], now.model_.certainty(rows)
+            must = "must be a probability or None"
+            raise InputError(f"{self.who}.predict", "abstain_below", must, repr(abstain_below))
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            rows = encoded_rows(self.who, fitted, X)
+            labels, certain = fitted.classes[decided(fitted.model.losses(rows))], fitted.model.certainty(rows)
         return np.ma.MaskedArray(labels, mask=certain < abstain_below)
 
     def decision_certainty(self, X: Any, size: int = 1000) -> Array:
-        """Probability (n,) that the decision is that of the best weights, by what their posterior knows of these.
+        """Return the probability (n,) that the best weights make the same decision, under the weights' posterior.
 
-        With two classes most weighters know it as good as exactly; others take ``size`` draws. It tells whether the
-        weights are known well enough, not whether the label is right: that is ``predict_proba``.
+        With two classes most weighters compute it almost exactly; others take ``size`` draws. It says how well the
+        weights are known, not how likely the label is. ``predict_proba`` says that.
         """
-        now = self._fitted()
-        with now.read_lock():
-            return now.model_.certainty(now._rows(X), size)
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            return fitted.model.certainty(encoded_rows(self.who, fitted, X), size)
 
     def contributions(self, X: Any) -> Array:
-        """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains."""
-        now = self._fitted()
-        with now.read_lock():
-            return now.model_.contributions(now._rows(X))
+        """Return how much each member adds (n, m) to the decision's lead over the next label; 0 if it abstains."""
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            return fitted.model.contributions(encoded_rows(self.who, fitted, X))
 
     def explain(self, X: Any, top: int | None = None) -> Any:
         """Tell, as a table, which columns moved each decision, and how much.
@@ -225,26 +213,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         """
         if top is not None:
             _checks.integer(f"{self.who}.explain", "top", top)
-        now = self._fitted()
-        with now.read_lock():
-            return now._explain(X, top)
-
-    def _explain(self, X: Any, top: int | None) -> Any:
-        rows, columns = self._rows(X), self._columns()
-        if not rows.n:
-            raise _checks.InputError(f"{self.who}.explain", "X", "must have at least one row", "none")
-        parts: list[Columns] = []
-        for first, found in pieces(self.model_, rows, columns):
-            part = ranked(found, first, columns, self._shown(X, rows, first, len(found.lead)), top)
-            each = np.repeat(np.arange(len(found.lead)), len(part["row"]) // max(len(found.lead), 1))
-            head = {
-                "row": part.pop("row"),
-                "label": self.classes_[found.decision][each],
-                "over": self.classes_[found.runner_up][each],
-                "lead": found.lead[each],
-            }
-            parts.append(head | part)
-        return as_table(joined(parts))
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            return explanation(self.who, fitted, X, top)
 
     def importances(self, X: Any = None) -> Any:
         """How much each column moved the decisions about these rows: the mean size, as shares of the sum.
@@ -259,13 +230,13 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         DataFrame, or a structured array if pandas is not installed
             Each ``column`` and its ``importance``, the largest first.
         """
-        now = self._fitted()
-        with now.read_lock():
-            columns = now._columns()
-            rows = now._kept() if X is None else now._rows(X)
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            columns = column_map(fitted)
+            rows = kept_rows(self.who, fitted) if X is None else encoded_rows(self.who, fitted, X)
             if X is not None and not rows.n:
-                raise _checks.InputError(f"{self.who}.importances", "X", "must have at least one row", "none")
-            shares = importances(now.model_, rows, columns)
+                raise InputError(f"{self.who}.importances", "X", "must have at least one row", "none")
+            shares = importances(fitted.model, rows, columns)
         order = np.argsort(-shares, kind="stable")
         return as_table({"column": columns.names[order].astype(str), "importance": shares[order]})
 
@@ -276,34 +247,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         The rows are the last 512 of those that members keep for their own ends: trees keep the last of the stream,
         ferns the first. Where no member keeps rows there is no such attribute; ``importances`` takes rows.
         """
-        now = self._fitted()
-        with now.read_lock():
-            return importances(now.model_, now._kept(), now._columns())
-
-    def _kept(self) -> Rows:
-        kept = self.model_.bank.kept_rows()
-        if kept is None:
-            raise AttributeError(
-                f"{self.who}: feature_importances_ needs members that keep rows, trees or ferns, got "
-                f"{self.model_.bank.who}. Give rows: importances(X)."
-            )
-        return self.model_.checked(kept[-RECENT:])
-
-    def _columns(self) -> ColumnMap:
-        """The user's columns: the one place that knows which of them a feature of the model was made of."""
-        names = np.asarray(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
-        if not hasattr(self, "columns_"):
-            return ColumnMap(names)
-        of_feature = np.full(self._width, -1, dtype=np.intp)
-        source = self.columns_.source_columns()
-        of_feature[: len(source)] = source
-        return ColumnMap(names, of_feature)
-
-    def _shown(self, X: Any, rows: Rows, first: int, n: int) -> NDArray[Any]:
-        """Values (n, columns) of some rows as the user gave them."""
-        if not hasattr(self, "columns_"):
-            return rows.todense(first, first + n)
-        return given_values(self.columns_.checked(self._by_name(X)).part(first, first + n), self.columns_.names)
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            return importances(fitted.model, kept_rows(self.who, fitted), column_map(fitted))
 
     @property
     @read_locked
@@ -314,13 +260,13 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         interval from ``lower`` to ``upper``, too, and ``probability_best``: that the member has the largest weight or,
         with the Gamma weights, the least loss. Weights of two parameters have two of each: ``mean_1``, ``mean_2``.
         """
-        check_is_fitted(self)
-        weighter, state = self.model_.weighter, self.model_.state
+        model = self._require_fitted().model
+        weighter, state = model.weighter, model.state
         found = {"mean": weighter.mean(state)}
         if isinstance(weighter, Posterior):
             lower, upper = weighter.interval(state)
             found |= {"sd": np.sqrt(weighter.variance(state)), "lower": lower, "upper": upper}
-        columns: dict[str, NDArray[Any]] = {"kind": np.array(self.model_.bank.member_names())}
+        columns: dict[str, NDArray[Any]] = {"kind": np.array(model.bank.member_names())}
         for name, values in found.items():
             if values.ndim == 1:
                 columns[name] = values
@@ -334,20 +280,20 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     @read_locked
     def effective_samples_(self) -> Array:
         """How many rows the posterior of every member rests on: the sum of their weights, faded by forgetting."""
-        check_is_fitted(self)
-        if not isinstance(self.model_.weighter, Posterior):
-            raise AttributeError(f"{self.who}: only posteriors have effective_samples_, got {self.model_.weighter!r}.")
-        return self.model_.weighter.effective_samples(self.model_.state)
+        model = self._require_fitted().model
+        if not isinstance(model.weighter, Posterior):
+            raise AttributeError(f"{self.who}: only posteriors have effective_samples_, got {model.weighter!r}.")
+        return model.weighter.effective_samples(model.state)
 
     @property
     @read_locked
     def drift_(self) -> float:
         """How far weights that drift are believed now, from 0 to 1; see docs/drift.md."""
-        check_is_fitted(self)
-        weighter = self.model_.weighter
+        model = self._require_fitted().model
+        weighter = model.weighter
         if not isinstance(weighter, GaussianPosterior):
             raise AttributeError(f"{self.who}: only joint posteriors have drift_, got {weighter!r}.")
-        return weighter.drift(self.model_.state)
+        return weighter.drift(model.state)
 
     def merge(self, other: "BayesianEnsembleClassifier") -> Self:
         """Add what another classifier with the same frozen members has learned; exact but for the calibration.
@@ -355,174 +301,104 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         Of raw tables, both must read the columns in the same way: those of frozen members are read as they were when
         the members learned.
         """
-        check_is_fitted(self)
+        who = f"{self.who}.merge"
+        mine = self._require_fitted()
         if not isinstance(other, BayesianEnsembleClassifier):
-            raise _checks.InputTypeError(f"{self.who}.merge", "other", f"must be a {self.who}", repr(other))
-        check_is_fitted(other)
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            mine, theirs = getattr(self, name, None), getattr(other, name, None)
-            if mine is not None and theirs is not None and not np.array_equal(mine, theirs):
-                raise ValueError(f"{self.who}.merge: both must have the same {name}, got {mine} and {theirs}.")
-        self._check_columns(other)
-        with other.read_lock():
-            calibration, counts = deepcopy((other.calibration_, other.class_counts_))
-        with self.model_.lock.write:
-            self.model_.merge(other.model_)
-            merged = self.calibration_.merged(calibration, trust_in(self.model_.loss_scale))
-            for own, new in zip(self.calibration_, merged, strict=True):
-                own[:] = new
-            self.class_counts_[:] += counts
+            raise InputTypeError(who, "other", f"must be a {self.who}", repr(other))
+        theirs = other._require_fitted()
+        for name, own, given in (
+            ("classes_", mine.classes, theirs.classes),
+            ("n_features_in_", mine.n_features, theirs.n_features),
+            ("feature_names_in_", mine.names, theirs.names),
+        ):
+            if own is not None and given is not None and not np.array_equal(own, given):
+                raise InputError(who, "both", f"must have the same {name}", f"{own} and {given}")
+        _check_columns(who, mine, theirs)
+        with theirs.model.lock.read:
+            calibration, counts = deepcopy((theirs.calibration, theirs.class_counts))
+        with mine.model.lock.write:
+            mine.model.merge(theirs.model)
+            merged = mine.calibration.merged(calibration, trust_in(mine.model.loss_scale))
+            for old, new in zip(mine.calibration, merged, strict=True):
+                old[:] = new
+            mine.class_counts[:] += counts
         return self
 
-    def _check_columns(self, other: "BayesianEnsembleClassifier") -> None:
-        """Refuse a classifier that reads tables in another way."""
-        who = f"{self.who}.merge"
-        if hasattr(self, "columns_") != hasattr(other, "columns_"):
-            raise _checks.InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
-        if hasattr(self, "columns_"):
-            with other.read_lock():
-                theirs = deepcopy(other.columns_)
-            with self.read_lock():
-                wrong = difference(self.columns_, theirs)
-            if wrong is not None:
-                raise _checks.InputError(who, wrong.subject, wrong.must, wrong.got, "Merge copies of one model.")
-
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Take back rows that the weights of frozen members have learned; exact. The calibration stays."""
-        now = self._fitted()
+        """Remove rows from the weights of frozen members, exactly. The calibration stays."""
+        fitted = self._require_fitted()
         if self.class_weight == BALANCED:
-            raise TypeError(
-                f"{self.who}.unlearn: class_weight must not be 'balanced', as what a row weighed depended on the rows "
-                "before it. Give the weights of the classes as a dict."
+            raise InputTypeError(
+                f"{self.who}.unlearn",
+                "class_weight",
+                "must not be 'balanced', as the weight of a row depended on the rows before it",
+                do="Pass the class weights as a dict.",
             )
-        labels = now._checked(X, y, reset=False)[1]
-        rows = now._rows(X)
-        codes, w = _checks.encoded(self.who, labels, now.classes_), _checks.weights(self.who, sample_weight, rows.n)
-        w, _ = weighted(self.who, self.class_weight, now.classes_, now.class_counts_, codes, w)
-        now.model_.unlearn(rows, codes, w)
+        labels = labelled_rows(self.who, fitted, X, y)[1]
+        rows = encoded_rows(self.who, fitted, X)
+        codes, w = _checks.encoded(self.who, labels, fitted.classes), _checks.weights(self.who, sample_weight, rows.n)
+        w = weighted(self.who, self.class_weight, fitted.classes, fitted.class_counts, codes, w)
+        fitted.model.unlearn(rows, codes, w)
         return self
 
     def __sklearn_clone__(self) -> Self:
-        # scikit-learn's clone would discard what fitted members have learned.
+        # scikit-learn's clone would remove the fits of members.
         twin = super().__sklearn_clone__()
         if isinstance(self.members, list | tuple):
-            twin.members = [member if _is_fitted(member) else clone(member, safe=False) for member in self.members]
+            twin.members = [member if is_fitted(member) else clone(member, safe=False) for member in self.members]
         return twin
 
     @property
     def _forgetting(self) -> float:
         return self.forgetting
 
-    @property
-    def horizon_(self) -> int:
-        """Rows between the last label and the predicted row for which ``partial_fit`` learns the weights."""
+    def _horizon(self, model: Ensemble) -> int:
         if self.horizon != "auto":
             return self._given_horizon()
-        return AUTO if self.model_.weighter.compares_horizons and self.model_.learns else 0
-
-    @classmethod
-    def around(cls, model: Ensemble) -> Self:
-        """Return a classifier around an ensemble that was started; its labels are the class indices."""
-        shell = cls(model.bank, loss=model.loss, weighter=model.weighter, calibrated=False)
-        shell._take(model)
-        return shell
+        return AUTO if model.weighter.compares_horizons and model.learns else 0
 
     def _given_horizon(self) -> int:
         horizon: Any = self.horizon
         whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool)
         if not whole or not 0 <= horizon <= MOST_ROWS:
-            raise _checks.InputError(
-                self.who, "horizon", f"must be 'auto' or an integer from 0 to {MOST_ROWS}", repr(self.horizon)
-            )
+            must = f"must be 'auto' or an integer from 0 to {MOST_ROWS}"
+            raise InputError(self.who, "horizon", must, repr(self.horizon))
         return int(horizon)
 
-    def _model(self, classes: NDArray[Any]) -> Ensemble:
+    @classmethod
+    def _parameters_of(cls, model: Ensemble) -> dict[str, Any]:
+        return {"members": model.bank, "loss": model.loss, "weighter": model.weighter}
+
+    def _model(self, classes: NDArray[Any], n_features: int) -> Ensemble:
         if self.horizon != "auto":
             self._given_horizon()
-        weighter = self._named_weighter()
-        return Ensemble(self._bank(classes), weighter, weighter.usual_loss if self.loss == "auto" else self.loss)
-
-    def _begin(self, classes: NDArray[Any], rng: np.random.Generator | None = None) -> None:
-        super()._begin(classes, rng)
-        names: NDArray[Any] = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
-        if hasattr(self, "columns_"):
-            names = np.array(self.columns_.names, dtype=object)[self.columns_.source_columns()]
-        if len(names) == self._width:  # or the rows are an array, which tells no names
-            self.model_.bank.check_names(names.tolist())
-
-    def _named_weighter(self) -> Weighter[Any]:
-        _checks.fraction(self.who, "forgetting", self.forgetting)
-        named = isinstance(self.weighter, str)
-        weighter: Any = self.weighter
-        if isinstance(self.weighter, str):
-            weighter = make(self.who, "weighter", self.weighter, weighting.named())
-        if not isinstance(weighter, Weighter):
-            raise TypeError(f"{self.who}: weighter must be a name or a weighter, got {weighter!r}.")
-        if self.forgetting == 1:
-            return weighter
-        if not named or "forgetting" not in weighter.parameters():
-            raise ValueError(
-                f"{self.who}: forgetting must be 1 unless the weighter is the name of a posterior that takes one, "
-                f"got {self.forgetting} with {self.weighter!r}. Give it to the weighter itself, if it takes one, "
-                "or use weighter='joint_gaussian'; the weights of 'drifting' follow changes by themselves."
-            )
-        changed: Any = weighter
-        forgetful: Weighter[Any] = replace(changed, forgetting=self.forgetting)
-        return forgetful
-
-    def _bank(self, classes: NDArray[Any]) -> Bank[Any]:
-        given: Any = self.members
-        if isinstance(given, str):
-            return self._named_bank(given)
-        if self.max_features != "auto":
-            raise ValueError(
-                f"{self.who}: max_features must be 'auto' unless the members are named, got {self.max_features!r}. "
-                "Give it to the bank itself, or pairs (classifier, columns)."
-            )
-        if isinstance(given, Bank):
-            return deepcopy(given)
-        if not isinstance(given, list | tuple):
-            raise TypeError(f"{self.who}: members must be a name, a bank or a list of classifiers, got {given!r}.")
-        if not given:
-            raise _checks.InputError(self.who, "members", "must hold at least one classifier", "none")
-        for i, member in enumerate(given):
-            one = member[0] if isinstance(member, tuple) else member
-            if not any(hasattr(one, name) for name in ("classes_", "partial_fit", "learn_one")):
-                must = "must be a classifier that is fitted, or that learns online by partial_fit or learn_one"
-                raise _checks.InputTypeError(self.who, f"members[{i}]", must, repr(one), "Fit it first.")
-        if all(_is_fitted(member) for member in given):
-            return Frozen(EstimatorBank(given, classes=classes))
-        return Union(
-            [
-                Frozen(EstimatorBank([member], classes=classes))
-                if _is_fitted(member)
-                else EstimatorBank([member], online=True)
-                for member in given
-            ]
+        weighter = weighter_of(self.who, self.weighter, self.forgetting)
+        bank = bank_of(
+            BankOptions(self.who, self.members, self.n_members, self.max_features, self.scale), classes, n_features
         )
+        return Ensemble(bank, weighter, weighter.usual_loss if self.loss == "auto" else self.loss)
 
-    def _named_bank(self, name: str) -> Bank[Any]:
-        bank: Bank[Any] = make(self.who, "members", name, members.named(), self.n_members)
-        if self.max_features != "auto":
-            self._choose_features(name, bank)
-        if self.scale:
-            bank = members.scaled(bank)
-        return members.Compact(bank) if is_wide(self._width) else bank
-
-    def _choose_features(self, name: str, bank: Bank[Any]) -> None:
-        choosing: list[Any] = [part for part in _innermost(bank) if part.draws_features]
-        if not choosing:
-            raise ValueError(
-                f"{self.who}: max_features must be 'auto' for {name}, whose members choose their features themselves, "
-                f"got {self.max_features!r}."
-            )
-        for part in choosing:
-            part.max_features = self.max_features
+    def _begin(
+        self, features: Features, classes: NDArray[Any], rng: np.random.Generator | None = None
+    ) -> Fitted[Ensemble]:
+        fitted = super()._begin(features, classes, rng)
+        names = np.empty(0, dtype=object) if fitted.names is None else fitted.names
+        if fitted.columns is not None:
+            names = np.array(fitted.columns.names, dtype=object)[fitted.columns.source_columns()]
+        if len(names) == fitted.width:  # an array has no names
+            fitted.model.bank.check_names(names.tolist())
+        return fitted
 
 
-def _innermost(bank: Bank[Any]) -> list[Bank[Any]]:
-    return [inner for part in bank.parts for inner in _innermost(part)] if bank.parts else [bank]
-
-
-def _is_fitted(member: Any) -> bool:
-    return hasattr(member[0] if isinstance(member, tuple) else member, "classes_")
+def _check_columns(who: str, mine: Fitted[Ensemble], theirs: Fitted[Ensemble]) -> None:
+    """Reject the record of a classifier that encodes tables in another way."""
+    own, given = mine.columns, theirs.columns
+    if (own is None) != (given is None):
+        raise InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
+    if own is not None and given is not None:
+        with theirs.model.lock.read:
+            given = deepcopy(given)
+        with mine.model.lock.read:
+            wrong = difference(own, given)
+        if wrong is not None:
+            raise InputError(who, wrong.subject, wrong.must, wrong.got, "Merge copies of one model.")

@@ -53,7 +53,7 @@ class BoosterClassifier(OnlineClassifier[Booster]):
         rest = keyword_only(**{name: field.default for name, field in own.items()}, **shared)
         type.__setattr__(cls, "__init__", initializer([*leading, *rest]))
 
-    def _model(self, classes: NDArray[Any]) -> Booster:  # noqa: ARG002
+    def _model(self, classes: NDArray[Any], n_features: int) -> Booster:  # noqa: ARG002
         return self.booster(**{field.name: getattr(self, field.name) for field in fields(self.booster) if field.init})
 
 

@@ -404,7 +404,6 @@ class Online(base.MiniBatchClassifier, Part):
         if self._shell is not None and n_names > self._shell.n_features_in_:
             width = max(n_names, 2 * self._shell.n_features_in_)
             self._shell.model_.widen(width, self._rng)
-            self._shell.n_features_in_ = width
         self._layout = _NO_LAYOUT
         # Sorted, so that the order of names within a row does not matter.
         for name in sorted(new, key=repr):
@@ -431,13 +430,13 @@ class Online(base.MiniBatchClassifier, Part):
         given = {name: value for name, value in self.parameters().items() if name not in ("classes", "seed")}
         classes = np.empty(max(2, len(names)), dtype=object)  # with a single label so far, the second is still unknown
         classes[: len(names)] = names
-        shell = self.estimator(**given | {"class_weight": self._class_weight(names)})
-        shell.start(max(1, len(self._columns)), classes, rng)
-        # Labels are looked up here, and those of class weights with them.
-        shell.classes_ = np.arange(len(classes))
-        if isinstance(shell.class_weight, dict):
-            shell.class_weight = {names.index(label): weight for label, weight in shell.class_weight.items()}
-        return shell
+        weights = self._class_weight(names)
+        started = self.estimator(**given | {"class_weight": weights}).start(max(1, len(self._columns)), classes, rng)
+        # Labels are looked up in this class, so the classes of the estimator are indices, as are its class weights.
+        if isinstance(weights, dict):
+            weights = {names.index(label): weight for label, weight in weights.items()}
+        fitted = started.fitted_.replace(classes=np.arange(len(classes)))
+        return self.estimator.from_fitted(fitted, **given | {"class_weight": weights})
 
     def _class_weight(self, names: list[Any]) -> Any:
         """Class weights of the labels that have come so far."""

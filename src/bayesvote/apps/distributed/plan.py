@@ -37,6 +37,7 @@ from bayesvote.core.state import Shape
 from bayesvote.core.version import versions
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier
+from bayesvote.estimators.fitted import Fitted
 from bayesvote.io.model_file import ModelFileError, dumps, loads
 from bayesvote.members import Bank, Union
 from bayesvote.tables import Columns, conflict, merged, usual_kinds
@@ -129,15 +130,12 @@ class Job:
             self._last = (weigh, groups)
             ensemble = Ensemble(Union([group.bank for group in groups]), weigh.weighter, weigh.loss)
             ensemble.install(state, Shape(table.n_features, len(table.classes)))
-            model.model_ = ensemble
+            names = None if table.names is None else np.array(table.names, dtype=object)
+            fitted = Fitted.of(ensemble, model.classes_, names=names, columns=table.columns)
             if model.calibrates:
-                model.calibration_ = self._checked(model, weigh, groups).calibration
+                fitted = fitted.replace(calibration=self._checked(state, weigh, groups).calibration)
         self._check_unchanged()
-        if table.names is not None:
-            model.feature_names_in_ = np.array(table.names, dtype=object)
-        if table.columns is not None:
-            model.columns_, model.n_features_in_ = table.columns, len(table.columns.names)
-        return model
+        return type(model).from_fitted(fitted, **model.get_params(deep=False))
 
     def weigh(
         self, data: Any, classifier: BayesianEnsembleClassifier, *, reading: Reading | None = None
@@ -176,7 +174,7 @@ class Job:
         if self._last is None:
             raise InputError(WHO, "Job.error", "must come after fit")
         with self._engine:
-            found = self._checked(model, *self._last)
+            found = self._checked(model.model_.state, *self._last)
         return found.mistakes / max(found.rows, 1)
 
     @property
@@ -278,11 +276,11 @@ class Job:
         heard = 1 - shares - np.where(owners[:, None] == owners, 0.0, shares[:, None])
         return weighter.from_sums(weighter.completed(parts.result, heard) if shares.any() else parts.result)
 
-    def _checked(self, model: BayesianEnsembleClassifier, weigh: Weigh, groups: Sequence[Group]) -> Checked:
+    def _checked(self, state: Any, weigh: Weigh, groups: Sequence[Group]) -> Checked:
         """What the first rows of every shard tell of the model of the last fit; they are asked once."""
         if self._found is not None:
             return self._found
-        parts, state = InOrder(len(self._shards), together), model.model_.state
+        parts = InOrder(len(self._shards), together)
         source = digest(self._weighed, ROWS_CHECKED, *(array.tobytes() for array in state))
         shared, check = [*(group.bank for group in groups), state], Check(weigh, ROWS_CHECKED)
         for place, data in self._stage("check", check, self._tasks(), shared, self._weighed and source):

@@ -201,7 +201,7 @@ def unpacked(data: bytes, like: Any) -> tuple[int, float, Any]:
 
 def _weights(class_weight: Mapping[Any, float] | None, table: Table, codes: Labels) -> Array:
     """What rows weigh by their labels."""
-    return weighted(WHO, class_weight, table.classes, np.zeros(len(table.classes)), codes, np.ones(len(codes)))[0]
+    return weighted(WHO, class_weight, table.classes, np.zeros(len(table.classes)), codes, np.ones(len(codes)))
 
 
 def _chunks(shard: Shard, table: Table) -> Iterator[tuple[Rows, Labels]]:

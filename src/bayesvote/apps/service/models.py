@@ -243,9 +243,7 @@ def _started(
 ) -> OnlineClassifier[Any]:
     """Make a model that can predict before it has seen a row: of a table if kinds are stated, as in Python."""
     if not is_table:
-        estimator = kind(**options).start(len(kinds), classes)
-        estimator.feature_names_in_ = np.array(list(kinds), dtype=object)
-        return estimator
+        return kind(**options).start(len(kinds), classes, names=list(kinds))
     # A row of weight 0 tells the columns and leaves no trace, unless it is learned for a horizon.
     estimator = kind(**options | {"columns": kinds})
     estimator.predict_proba_then_learn({name: [None] for name in kinds}, classes[:1], classes, sample_weight=[0.0])
