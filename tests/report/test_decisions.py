@@ -10,7 +10,7 @@ from bayesvote.apps.report import Charts, Report, Table, render, render_markdown
 from bayesvote.apps.report._decisions import joined
 from bayesvote.apps.report.run import importances_of
 from bayesvote.evaluation import Tally
-from bayesvote.evaluation.tally import Calibration
+from bayesvote.evaluation.tally import Reliability
 
 
 def section(report: Report, title: str) -> Any:
@@ -86,7 +86,7 @@ def test_calibration_curve() -> None:
 def test_bins_with_few_rows_are_joined(rows: list[int]) -> None:
     n = np.array(rows)
     p = np.linspace(0.5, 0.9, len(rows))
-    found = joined(Calibration(p, p / 2, n))
+    found = joined(Reliability(p, p / 2, n))
     assert found.rows.sum() == n.sum()
     assert (found.rows >= min(20, n.sum())).all()
     assert found.probability @ found.rows == pytest.approx(p @ n)

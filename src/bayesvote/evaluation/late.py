@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bayesvote.evaluation.models import Batch, Flags
 
 
-class Waiting:
+class LateForecasts:
     """Forecasts of the rows that wait for their labels, the oldest first."""
 
     def __init__(self) -> None:

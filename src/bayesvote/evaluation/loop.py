@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesvote.core.checks import Array, InputError, InputTypeError, integer, unrounded
 from bayesvote.core.rollback import Forecast
 from bayesvote.core.rows import Rows, RowsLike, as_rows
-from bayesvote.evaluation.late import Waiting
-from bayesvote.evaluation.models import WHO, Batch, Flags, Learner, learner, memory, reads_tables
+from bayesvote.evaluation.late import LateForecasts
+from bayesvote.evaluation.models import WHO, Batch, EvaluatedModel, Flags, evaluated, memory, reads_tables
 from bayesvote.evaluation.tally import Tally, shown
 from bayesvote.members.external import Classifier
 from bayesvote.model import Model
@@ -56,7 +56,7 @@ class Step(NamedTuple):
     mistakes: dict[str, Flags]
     probabilities: dict[str, Array]
     tallies: dict[str, Tally]
-    waiting: dict[str, Waiting | None]
+    waiting: dict[str, LateForecasts | None]
 
     @property
     def forecasts(self) -> dict[str, Forecast | None]:
@@ -269,7 +269,7 @@ def steps(
         raise InputError(WHO, "y", "must be given with the rows of an array or a table", "None")
     if classes is None and y is not None:
         classes = np.asarray(unrounded(y))
-    learners = {name: learner(model, classes) for name, model in models.items()}
+    learners = {name: evaluated(model, classes) for name, model in models.items()}
     if len({id(model) for model in models.values()}) < max(1, len(models)):
         raise InputError(WHO, "models", "must be at least one, and different objects", str(list(models)))
     running = None if tallies is None else dict(tallies)
@@ -285,7 +285,7 @@ def steps(
     return _steps(learners, chunks, chunk_size, delayed, running, window, tables)
 
 
-def _resume(model: Any, learner: Learner, forecast: Forecast | None, n_waiting: int) -> None:
+def _resume(model: Any, learner: EvaluatedModel, forecast: Forecast | None, n_waiting: int) -> None:
     """Hand over the forecasts of the rows that wait since before an interruption."""
     waiting = learner.waiting
     if waiting is None:
@@ -307,7 +307,7 @@ def _resume(model: Any, learner: Learner, forecast: Forecast | None, n_waiting: 
 
 
 def _steps(
-    learners: dict[str, Learner],
+    learners: dict[str, EvaluatedModel],
     chunks: Stream,
     chunk_size: int,
     delayed: "_DelayedLabels",
@@ -333,7 +333,7 @@ def _steps(
                 yield _step(learners, batch, tallies)
 
 
-def _step(learners: dict[str, Learner], batch: Batch, tallies: dict[str, Tally]) -> Step:
+def _step(learners: dict[str, EvaluatedModel], batch: Batch, tallies: dict[str, Tally]) -> Step:
     waiting = {name: each.waiting for name, each in learners.items()}
     step = Step(batch.labels, {}, {}, {}, tallies, waiting)
     for name, each in learners.items():

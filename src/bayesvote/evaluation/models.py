@@ -14,7 +14,7 @@ from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.core.rollback import Journal
 from bayesvote.core.rows import Rows, as_rows
 from bayesvote.core.user_code import accepts_classes, river_probabilities
-from bayesvote.evaluation.late import Waiting
+from bayesvote.evaluation.late import LateForecasts
 from bayesvote.model import Model, decided
 from bayesvote.tables import Table, as_numbers, not_numbers
 
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
         return of_all if self.predict is None else of_all[self.predict]
 
 
-class Answers(NamedTuple):
+class Predicted(NamedTuple):
     """What a model answered.
 
     Besides the predictions, if the model gives probabilities: their squared errors, summed over the labels, the
@@ -70,32 +70,32 @@ class Answers(NamedTuple):
     of_truth: Array | None = None
 
 
-class Learner(Protocol):
+class EvaluatedModel(Protocol):
     """A model, whatever its kind."""
 
     labels: list[Any]  # those known beforehand
 
     @property
-    def waiting(self) -> Waiting | None:
+    def waiting(self) -> LateForecasts | None:
         """Forecasts of the rows that wait for their labels; None for models that do not learn from them."""
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         """Refuse what the model could not learn; return the labels in the form in which it learns them."""
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         """Predict and learn rows in their order; ``codes`` are what ``encode`` returned of them."""
 
 
-def learner(model: Any, classes: ArrayLike | None) -> Learner:
+def evaluated(model: Any, classes: ArrayLike | None) -> EvaluatedModel:
     """Return the learner for a model; ``classes`` are the labels that can come, if known."""
     if isinstance(model, Model):
         return _BareModel(model)
     if hasattr(model, "predict_proba_then_learn"):
         return _OwnClassifier(model, classes)
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
-        return _River(model)
+        return _RiverModel(model)
     if hasattr(model, "partial_fit") and hasattr(model, "predict"):
-        return _Scikit(model, classes)
+        return _ScikitModel(model, classes)
     raise InputTypeError(
         WHO,
         "the model",
@@ -111,17 +111,17 @@ class _BareModel:
     def __init__(self, model: Model[Any]) -> None:
         self.model = model
         self.labels: list[Any] = list(range(model.n_classes))
-        self.waiting = Waiting()
+        self.waiting = LateForecasts()
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         self.model.checked(_numbers(self.model, rows))
         return _checks.labels(WHO, y, rows.n, self.model.n_classes)
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         rows = _numbers(self.model, batch.rows)
         self.model.check_weights(batch.weights)
         (losses,) = self.waiting.learn(self.model, self.model, rows, batch, codes)
-        return Answers(decided(batch.predicted(losses)))
+        return Predicted(decided(batch.predicted(losses)))
 
 
 class _KnownClasses:
@@ -149,14 +149,14 @@ class _OwnClassifier(_KnownClasses):
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
-        self.waiting = Waiting()
+        self.waiting = LateForecasts()
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         if self.ready:
             self.model.checked_rows(_as_read(self.model, rows))
         return super().encode(rows, y)
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         rows = _as_read(self.model, batch.rows)
         if not hasattr(self.model, "classes_"):
             self.model.start(rows, self.classes)
@@ -166,18 +166,18 @@ class _OwnClassifier(_KnownClasses):
         return _answers(self.classes[probabilities.argmax(axis=1)], probabilities, batch.predicted(codes))
 
 
-class _Scikit(_KnownClasses):
+class _ScikitModel(_KnownClasses):
     """A scikit-learn classifier: one row at a time. It predicts nothing before it has learned something."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
-        self.waiting: Waiting | None = None
+        self.waiting: LateForecasts | None = None
         self.options = {"classes": self.classes} if accepts_classes(model.partial_fit) else {}
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         return super().encode(_numbers(self.model, rows), y)
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         X, y = _matrix(_numbers(self.model, batch.rows)), batch.y
         predictions: list[Any] = []
         probabilities = [np.empty((0, len(self.classes)))]
@@ -199,12 +199,12 @@ class _Scikit(_KnownClasses):
         return np.full((1, len(self.classes)), np.nan)
 
 
-class _River:
+class _RiverModel:
     """A river classifier: one row at a time, as a dict by column numbers without what is missing or not stored."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.waiting: Waiting | None = None
+        self.waiting: LateForecasts | None = None
         self.labels: list[Any] = []
         # Most classifiers keep river's own rule for the label, the largest probability: no need to ask twice.
         self.by_probabilities = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
@@ -212,7 +212,7 @@ class _River:
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
         return y
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         predictions: list[Any] = []
         squares: list[float] = []
         largest: list[float] = []
@@ -230,7 +230,7 @@ class _River:
                 of_truth.append(probabilities.get(label, 0.0) if probabilities else np.nan)
             if learn:
                 self.model.learn_one(x, label)
-        return Answers(_array(predictions), np.array(squares), np.array(largest), np.array(of_truth))
+        return Predicted(_array(predictions), np.array(squares), np.array(largest), np.array(of_truth))
 
 
 def _numbers(model: Any, rows: Rows | Table) -> Rows:
@@ -279,11 +279,11 @@ def _array(predictions: list[Any]) -> NDArray[Any]:
     return np.array(_checks.unrounded(predictions))
 
 
-def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp]) -> Answers:
+def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp]) -> Predicted:
     off, row = np.array(probabilities, dtype=np.float64), np.arange(len(y))
     of_truth, largest = off[row, y], off.max(axis=1)
     off[row, y] -= 1
-    return Answers(predictions, np.asarray((off**2).sum(axis=1)), largest, of_truth)
+    return Predicted(predictions, np.asarray((off**2).sum(axis=1)), largest, of_truth)
 
 
 # Neither code is counted, nor what a model keeps for a while in case that learning fails: how much that is depends on

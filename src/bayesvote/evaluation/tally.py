@@ -23,7 +23,7 @@ class Curve(NamedTuple):
     windowed: Array
 
 
-class Calibration(NamedTuple):
+class Reliability(NamedTuple):
     """How often decisions of about the same probability were right; only bins with rows."""
 
     probability: Array  # mean of the decisions' probabilities
@@ -185,10 +185,10 @@ class Tally:
         return self._logs / self._logged if self._logged else np.nan
 
     @property
-    def calibration(self) -> Calibration:
+    def calibration(self) -> Reliability:
         """How often decisions were right, by their probability, in twenty bins from 0 to 1."""
         rows, total, right = self._bins[:, self._bins[0] > 0]
-        return Calibration(total / rows, right / rows, rows.astype(np.int64))
+        return Reliability(total / rows, right / rows, rows.astype(np.int64))
 
     @property
     def majority(self) -> Any:

@@ -27,7 +27,7 @@ except ImportError as error:
     ) from error
 
 
-class Online(Classifier, Part):
+class CapyMOAClassifier(Classifier, Part):
     """A model that learns instances.
 
     It takes the schema of the stream, the parameters of its scikit-learn counterpart but for ``random_state``, and
@@ -130,7 +130,7 @@ def _sizes(schema: Schema) -> list[int]:
     return [one.numValues() if one.isNominal() and one.numValues() > 2 else 1 for one in found]
 
 
-def batched(learner: Online) -> Classifier:
+def batched(learner: CapyMOAClassifier) -> Classifier:
     """Return the learner as a ``BatchClassifier``, for evaluation with a batch_size above 1; needs PyTorch.
 
     CapyMOA predicts a whole batch before it is learned. Otherwise it is the same learner, not a copy.
@@ -159,7 +159,7 @@ def batched(learner: Online) -> Classifier:
     return Batched(learner.schema, learner.random_seed)
 
 
-class BayesianEnsembleClassifier(Online, estimator=estimators.BayesianEnsembleClassifier):
+class BayesianEnsembleClassifier(CapyMOAClassifier, estimator=estimators.BayesianEnsembleClassifier):
     """Members of any kind, voting with Bayesian weights, learned online.
 
     It takes the schema, the parameters of :class:`bayesvote.BayesianEnsembleClassifier` but for ``random_state``, and
@@ -167,17 +167,17 @@ class BayesianEnsembleClassifier(Online, estimator=estimators.BayesianEnsembleCl
     """
 
 
-class OzaBoostClassifier(Online, estimator=estimators.OzaBoostClassifier):
+class OzaBoostClassifier(CapyMOAClassifier, estimator=estimators.OzaBoostClassifier):
     """Online AdaBoost: schema, the parameters of :class:`bayesvote.OzaBoostClassifier`, ``random_seed``."""
 
 
-class OGBoostClassifier(Online, estimator=estimators.OGBoostClassifier):
+class OGBoostClassifier(CapyMOAClassifier, estimator=estimators.OGBoostClassifier):
     """Online GradientBoost: schema, the parameters of :class:`bayesvote.OGBoostClassifier`, ``random_seed``."""
 
 
-class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
+class OSBoostClassifier(CapyMOAClassifier, estimator=estimators.OSBoostClassifier):
     """Online SmoothBoost: schema, the parameters of :class:`bayesvote.OSBoostClassifier`, ``random_seed``."""
 
 
 # The classes, by their names in model files.
-CLASSIFIERS = {kind.__name__: kind for kind in Online.__subclasses__()}
+CLASSIFIERS = {kind.__name__: kind for kind in CapyMOAClassifier.__subclasses__()}

@@ -36,7 +36,7 @@ def key_of(names: tuple[Hashable, ...], values: Array) -> int:
     return hash((names, values.tobytes()))
 
 
-class Predictions:
+class PredictedRows:
     """The last predicted rows that were not learned, in bounded memory. Copies and pickles are empty.
 
     A prediction only appends its row. Its forecast is made before the next row is learned, while the model is still the
@@ -52,11 +52,11 @@ class Predictions:
         self._forecasts = OrderedDict[int, deque[Forecast]]()
         self._rows = self._numbers = 0
 
-    def __deepcopy__(self, _: Any) -> "Predictions":
-        return Predictions()
+    def __deepcopy__(self, _: Any) -> "PredictedRows":
+        return PredictedRows()
 
     def __reduce__(self) -> Any:
-        return Predictions, ()
+        return PredictedRows, ()
 
     def __len__(self) -> int:
         """Return the number of forecasts."""

@@ -15,10 +15,10 @@ when ``learn_one`` gets a row with the same names and values. Files, copies and 
 """
 
 from bayesvote import estimators
-from bayesvote.integrations.river_base import Online
+from bayesvote.integrations.river_base import RiverClassifier
 
 
-class BayesianEnsembleClassifier(Online, estimator=estimators.BayesianEnsembleClassifier):
+class BayesianEnsembleClassifier(RiverClassifier, estimator=estimators.BayesianEnsembleClassifier):
     """Members of any kind, voting with Bayesian weights, learned online.
 
     It takes the parameters of :class:`bayesvote.BayesianEnsembleClassifier`, but for ``random_state``, and ``classes``,
@@ -34,17 +34,17 @@ class BayesianEnsembleClassifier(Online, estimator=estimators.BayesianEnsembleCl
     """
 
 
-class OzaBoostClassifier(Online, estimator=estimators.OzaBoostClassifier):
+class OzaBoostClassifier(RiverClassifier, estimator=estimators.OzaBoostClassifier):
     """Online AdaBoost: the parameters of :class:`bayesvote.OzaBoostClassifier`, ``classes`` and ``seed``."""
 
 
-class OGBoostClassifier(Online, estimator=estimators.OGBoostClassifier):
+class OGBoostClassifier(RiverClassifier, estimator=estimators.OGBoostClassifier):
     """Online GradientBoost: the parameters of :class:`bayesvote.OGBoostClassifier`, ``classes`` and ``seed``."""
 
 
-class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
+class OSBoostClassifier(RiverClassifier, estimator=estimators.OSBoostClassifier):
     """Online SmoothBoost: the parameters of :class:`bayesvote.OSBoostClassifier`, ``classes`` and ``seed``."""
 
 
 # The classes, by their names in model files.
-CLASSIFIERS = {kind.__name__: kind for kind in Online.__subclasses__()}
+CLASSIFIERS = {kind.__name__: kind for kind in RiverClassifier.__subclasses__()}

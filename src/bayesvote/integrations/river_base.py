@@ -17,7 +17,7 @@ from bayesvote.core.rollback import Forecast, note_progress
 from bayesvote.core.rows import as_rows
 from bayesvote.core.state import Learned, Part, read_locked
 from bayesvote.estimators import OnlineClassifier
-from bayesvote.integrations.predictions import Predictions, Row, key_of
+from bayesvote.integrations.predictions import PredictedRows, Row, key_of
 from bayesvote.integrations.texts import too_large, with_indicators
 from bayesvote.integrations.wrapped import parameters_of, wrap
 from bayesvote.model import Model, decided
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
 _NO_LAYOUT = Layout((), [], np.zeros(0, dtype=np.intp))
 
 
-class Online(base.MiniBatchClassifier, Part):
+class RiverClassifier(base.MiniBatchClassifier, Part):
     """A model that learns named features and any labels.
 
     It takes the parameters of its scikit-learn counterpart, but for ``random_state``, and these:
@@ -90,7 +90,7 @@ class Online(base.MiniBatchClassifier, Part):
         self._labels: dict[Any, int] = {label: k for k, label in enumerate(known)}
         self._rng = np.random.default_rng(self.seed)
         self._recent: deque[tuple[Array, int, float]] = deque(maxlen=_REPLAY if self.classes is None else 0)
-        self._predictions = Predictions()
+        self._predictions = PredictedRows()
 
     @property
     def model(self) -> Model[Any] | None:
