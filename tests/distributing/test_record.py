@@ -107,7 +107,7 @@ def test_shards_must_stay_as_they_are_during_a_run(tmp_path: Path) -> None:
         if at.stage == "weigh" and at.done == 3:
             Path(files[0]).write_text(Path(files[0]).read_text() + "1,2,3,4,no\n")
 
-    with pytest.raises(ValueError, match=r"00\.csv must stay as it is during the run"):
+    with pytest.raises(ValueError, match=r"00\.csv must not change during the run"):
         fit(files, classifier(), on_progress=meddle)
 
 

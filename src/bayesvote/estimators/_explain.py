@@ -1,4 +1,4 @@
-"""Explanations as tables: by the user's columns, with names, labels and values."""
+"""Explanations as tables, by the columns of X."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -17,23 +17,23 @@ from bayesvote.members.attribution import Explanation
 from bayesvote.tables import Sort, Table
 
 START, OTHERS, NOT_TOLD = "(start)", "(other columns)", "(not told)"
-RECENT = 512  # rows, of those that members keep, that importances are taken over
-_PIECE = 4_000_000  # values of rows that are explained at a time
+RECENT = 512  # rows kept by members, over which importances are averaged
+_PIECE = 4_000_000  # most values of the rows that are explained at a time
 
 Arrays = dict[str, NDArray[Any]]
 
 
 class ColumnMap(NamedTuple):
-    """The user's columns: their names, and for every feature of the model the column it was made of."""
+    """Names of the columns of X, and the column behind every feature of the model."""
 
     names: NDArray[Any]  # (columns,)
-    of_feature: Labels | None = None  # (d,), -1 for features not in use yet; None where every column is a feature
+    of_feature: Labels | None = None  # (d,), -1 for unused features; None if every column is a feature
 
 
 def as_table(columns: Mapping[str, NDArray[Any]], index: str = "") -> Any:
-    """Columns as a DataFrame, or as a structured array if pandas is not installed.
+    """Return columns as a DataFrame, or as a structured array if pandas is not installed.
 
-    Both give a column by its name, ``table["mean"]``, and their length. ``index`` names the rows' numbers.
+    Both support ``table["mean"]`` and ``len``. ``index`` is the name of the index.
     """
     if find_spec("pandas"):
         pandas = import_module("pandas")
@@ -48,7 +48,7 @@ def as_table(columns: Mapping[str, NDArray[Any]], index: str = "") -> Any:
 
 
 def by_column(found: Explanation, columns: ColumnMap) -> Explanation:
-    """Explanation by the user's columns: the features made of one are added up, and looked at as the most of them."""
+    """Return an explanation by columns: the sums of the features' parts, and the maximum of their shares."""
     if columns.of_feature is None:
         return found
     used, unused = np.flatnonzero(columns.of_feature >= 0), np.flatnonzero(columns.of_feature < 0)
@@ -58,20 +58,20 @@ def by_column(found: Explanation, columns: ColumnMap) -> Explanation:
     if len(order):
         parts[:, owners] = np.add.reduceat(found.parts[:, order], first, axis=1)
         looked[:, owners] = np.maximum.reduceat(found.looked[:, order], first, axis=1)
-    # Features not in use yet move next to nothing, and are none of the user's columns: members start from there.
+    # Unused features belong to no column and move almost nothing, so they count to the start.
     start = found.start + found.parts[:, unused].sum(axis=1)
     return found._replace(parts=parts, looked=looked, start=start)
 
 
 def pieces(model: Ensemble, rows: Rows, columns: ColumnMap) -> Iterator[tuple[int, Explanation]]:
-    """Explanations of so many rows at a time as fit into memory, each with the number of its first row."""
+    """Yield explanations of blocks of rows that fit into memory, each with the index of its first row."""
     size = max(1, _PIECE // max(rows.width, 1))
     for first in range(0, rows.n, size):
         yield first, by_column(model.explain(rows.part(first, min(first + size, rows.n))), columns)
 
 
 def importances(model: Ensemble, rows: Rows, columns: ColumnMap) -> Array:
-    """Mean size of what each column added to the leads of these rows, as shares of the sum."""
+    """Return the mean absolute part of each column in the leads of these rows, as shares of the sum."""
     total = np.zeros(len(columns.names))
     for _, found in pieces(model, rows, columns):
         total += np.abs(found.parts).sum(axis=0)
@@ -79,7 +79,7 @@ def importances(model: Ensemble, rows: Rows, columns: ColumnMap) -> Array:
 
 
 def ranked(found: Explanation, first: int, columns: ColumnMap, values: NDArray[Any], top: int | None) -> Arrays:
-    """Columns of the table of some rows: of each, its columns by how much they moved it, then the rest."""
+    """Return table columns for a block of rows: its columns by how much they moved each row, then the rest."""
     n, d = found.parts.shape
     kept = d if top is None else min(top, d)
     order = np.argsort(-np.abs(found.parts), axis=1, kind="stable")[:, :kept]
@@ -103,7 +103,7 @@ def ranked(found: Explanation, first: int, columns: ColumnMap, values: NDArray[A
 
 
 def given_values(table: Table, names: list[str]) -> NDArray[Any]:
-    """Cells (n, columns) of a table as people read them; None where one, or a column that was dropped, is missing."""
+    """Return the cells (n, columns) of a table as values; None for missing ones and dropped columns."""
     out = np.empty((table.n, len(names)), dtype=object)
     for name, cells in table.columns.items():
         j = names.index(name)
@@ -124,7 +124,7 @@ def _read(number: float, sort: int) -> Any:
 
 
 def joined(parts: list[Arrays]) -> Arrays:
-    """Columns of several tables, one after the other; names as text of one width."""
+    """Concatenate the columns of several tables, with names as strings of one width."""
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return whole | {"column": whole["column"].astype(str)}
 

@@ -36,9 +36,10 @@ def probabilities(
     return agreeing(fitted.calibration.calibrated(*given), losses)
 
 
-def decision_function(losses: Array) -> Array:
+def decision_function(who: str, fitted: Fitted[Any], X: Any) -> Array:
     """Return the lead of the second label, (n,), for two classes; minus the losses (n, K) for more."""
-    votes = agreeing(-losses, losses)
+    found = losses(who, fitted, X)
+    votes = agreeing(-found, found)
     return np.asarray(votes[:, 1] - votes[:, 0]) if votes.shape[1] == 2 else votes
 
 

@@ -32,7 +32,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, who: str, stated: Mapping[Any, str] | None, rows: int | Rows | Table) -> "Features":
-        """Return the features of checked rows, or so many unnamed ones; ``stated`` is the parameter ``columns``."""
+        """Return the features of checked rows, or unnamed ones. ``stated`` is the parameter ``columns``."""
         if isinstance(rows, Table):
             columns = Columns(stated).start(rows)
             return cls(columns.width, np.array(columns.names, dtype=object), columns)
@@ -126,6 +126,19 @@ def check_rows(who: str, fitted: Fitted[Any], rows: Rows | Table) -> Rows | Tabl
         must = "rows of numbers" if fitted.columns is None else "a table with text, dates or categories"
         raise checks.InputTypeError(who, "X", f"must be {must}, like the first rows")
     return fitted.columns.checked(rows) if fitted.columns is not None and isinstance(rows, Table) else rows
+
+
+def check_numbers_only(who: str, columns: Columns) -> None:
+    """Reject a new table with text, dates or categories: frozen members cannot learn its encoding."""
+    other = [about["name"] for about in columns.describe() if about["kind"] not in ("number", "boolean", "drop")]
+    if other:
+        raise checks.InputTypeError(
+            who,
+            "X",
+            "must hold numbers only for frozen members, which cannot learn an encoding",
+            f"a table with {other}",
+            "Let members learn such tables, or train them on shards with bayesvote.distributed.fit.",
+        )
 
 
 def _plain_rows(who: str, fitted: Fitted[Any], X: Any) -> Rows | None:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state, estimator_html_repr
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array, InputError, InputTypeError, Labels, fraction
+from bayesvote.core.checks import Array, InputError, Labels, fraction
 from bayesvote.core.rollback import Forecast, Progress, note_progress, reports_progress
 from bayesvote.core.rows import Rows
 from bayesvote.core.state import Learned, Part, read_locked
@@ -21,7 +21,7 @@ from bayesvote.estimators._attributes import FittedAttributes
 from bayesvote.estimators._html import summary
 from bayesvote.estimators._labels import check_targets
 from bayesvote.estimators._learning import LearningCall, Options
-from bayesvote.estimators._validation import Features
+from bayesvote.estimators._validation import Features, check_numbers_only
 from bayesvote.estimators.fitted import Fitted, M
 from bayesvote.model import decided
 from bayesvote.tables import Columns, Table
@@ -171,7 +171,7 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
 
     def decision_function(self, X: Any) -> Array:
         """Return the lead of the second label, (n,), for two classes, and minus the losses, (n, K), for more."""
-        return _predicting.decision_function(_predicting.losses(self.who, self._require_fitted(), X))
+        return _predicting.decision_function(self.who, self._require_fitted(), X)
 
     def progress(self) -> Progress:
         """Return the number of rows learned so far."""
@@ -291,20 +291,8 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
         if features.columns is not None:
             features.columns.expect(len(classes))
             if not model.learns:
-                self._check_for_frozen(features.columns)
+                check_numbers_only(self.who, features.columns)
         return Fitted.of(model, classes, names=features.names, columns=features.columns)
-
-    def _check_for_frozen(self, columns: Columns) -> None:
-        """Reject a new table with text, dates or categories: frozen members cannot learn its encoding."""
-        other = [about["name"] for about in columns.describe() if about["kind"] not in ("number", "boolean", "drop")]
-        if other:
-            raise InputTypeError(
-                self.who,
-                "X",
-                "must hold numbers only for frozen members, which cannot learn an encoding",
-                f"a table with {other}",
-                "Let members learn such tables, or train them on shards with bayesvote.distributed.fit.",
-            )
 
     def _options(self) -> Options:
         return Options(self.who, self.class_weight, self.calibrates, self._forgetting)

@@ -19,11 +19,10 @@ from bayesvote.estimators._explain import as_table, column_map, explanation, imp
 from bayesvote.estimators._members import BankOptions, bank_of, is_fitted, weighter_of
 from bayesvote.estimators._validation import Features, encoded_rows, labelled_rows
 from bayesvote.estimators.base import OnlineClassifier
-from bayesvote.estimators.fitted import Fitted
+from bayesvote.estimators.fitted import Fitted, check_same_columns
 from bayesvote.losses import Loss
 from bayesvote.members import Bank
 from bayesvote.model import decided
-from bayesvote.tables import difference
 from bayesvote.weighting import GaussianPosterior, Posterior, Weighter
 
 
@@ -31,72 +30,75 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     """Online ensemble with Bayesian weights.
 
     The paper's algorithm is ``members="perceptron"`` or ``"naive_bayes"`` with ``weighter="gamma_rate"`` and
-    ``scale=False``. The defaults are what does best on most data: trees, linear and naive Bayes members, of the first
-    rows and of recent ones, and weights that know which of them are correlated and that drift. The default of version
-    0.1 is ``members="mixed", weighter="joint_gaussian", scale=False``.
+    ``scale=False``. The defaults perform best on most data: trees, linear and naive Bayes members, of all rows and of
+    recent ones, with weights that model the members' correlations and drift. The default of version 0.1 is
+    ``members="mixed", weighter="joint_gaussian", scale=False``.
 
-    Linear members see standardised numbers, whose scales are learned as the stream goes on: see ``scale``.
+    Linear members see standardised numbers, with scales learned from the stream: see ``scale``.
 
     Parameters
     ----------
     members : str, Bank or list of classifiers
         "adaptive", "fast", "mixed", "perceptron", "averaged_perceptron", "linear", "logistic", "naive_bayes", "fern"
-        or "tree", with parameters if need be, such as "fern(depth=6)"; or a bank, of which a copy learns; or
-        classifiers of scikit-learn or river. Of these, fitted ones are used as they are, and the others learn online,
-        by ``partial_fit`` or ``learn_one``. ``clone`` keeps fitted ones; in the grid of a search, wrap them in
+        or "tree", optionally with parameters, such as "fern(depth=6)"; or a bank, which is copied; or a list of
+        classifiers of scikit-learn or river. Fitted classifiers are used without changes. The others learn online, by
+        ``partial_fit`` or ``learn_one``. ``clone`` keeps fitted ones. In the grid of a search, wrap them in
         scikit-learn's ``FrozenEstimator``.
     n_members : int
-        How many members, if they are named. In "adaptive" and "fast" some vote together, with one weight.
+        Number of members, if ``members`` is a name. In "adaptive" and "fast" some members share one weight.
     max_features : "auto", float, int or None
-        How many features each Perceptron or naive Bayes sees: what suits their kind, a fraction, a count, or None for
-        all.
+        Number of features of each Perceptron or naive Bayes member: the default of the kind, a fraction, a count, or
+        None for all.
     scale : bool
-        Whether linear members, if they are named or in a named mixture, see standardised numbers, by
-        :class:`bayesvote.Scaled`. A bank that is given is taken as it is.
+        True to standardise the numbers for linear members, by :class:`bayesvote.Scaled`. It applies to named members
+        and mixtures only.
     loss : str or callable
-        Loss of a member, by name or as a function of its margin; "auto" is what suits the weighter: "logistic" for
-        "gamma_shape" and "gamma_shape_rate", "wide_ramp" for "drifting" and "joint_logistic", else "ramp".
+        Loss of a member, by name or as a function of its margin. "auto" is "logistic" for "gamma_shape" and
+        "gamma_shape_rate", "wide_ramp" for "drifting" and "joint_logistic", and "ramp" for others.
     weighter : str or Weighter
         "drifting", "joint_gaussian", "joint_logistic", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting",
-        "sgd", "averaged_sgd" or "sag", with parameters if need be, such as "sag(horizon=5000)"; or a weighter.
+        "sgd", "averaged_sgd" or "sag", optionally with parameters, such as "sag(horizon=5000)"; or a weighter.
     forgetting : float
-        Factor by which the past fades with each row, if the weighter is named and takes one; 1 keeps all of it. The
-        default weighter follows changes without.
+        Factor by which the past fades with each row, for named weighters that have this parameter; 1 forgets nothing.
+        The default weighter follows changes without it.
     columns : dict, optional
-        What columns of a table are where their types and first values do not tell: "number", "category", "boolean",
-        "date", "day_first" or "month_first" for dates such as 01/02/2020, or "drop" to leave one out. A stated category
-        has counts of the classes for every value. See docs/tables.md.
+        Kinds of the columns of a table, if their types and first values are ambiguous: "number", "category",
+        "boolean", "date", "day_first" or "month_first" for dates such as 01/02/2020, or "drop" to ignore a column. A
+        column that is stated as "category" gets class counts for every value. See docs/tables.md.
     class_weight : None, dict or "balanced"
-        Factors of the rows' weights by their label; labels that a dict leaves out have 1. "balanced" weighs a row of a
-        class that has n_k of N rows so far with (N + K) / (K (n_k + 1)), so that all of the K classes count alike;
-        by the rows before it, so that chunks change nothing. Probabilities are those of the weighted stream, then.
+        Factors of the rows' weights by label; labels that a dict omits have the factor 1. With "balanced", a row of a
+        class with n_k of the N rows so far has the factor (N + K) / (K (n_k + 1)), so that all K classes have equal
+        weight. Only rows before it count, so chunks change nothing. Probabilities are then those of the weighted
+        stream.
     calibrated : bool
-        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same.
+        True to calibrate probabilities online. ``predict`` does not change.
     shuffle : bool
-        Whether ``fit`` shuffles the rows. False keeps their order: the weights are then learned as by ``partial_fit``.
+        True to shuffle the rows in ``fit``. False keeps their order, and learns the weights as ``partial_fit`` does.
     horizon : "auto" or int
-        Number of rows between the last label that ``partial_fit`` learned and the rows that are predicted next.
-        Members that look at the last rows do well one row after a label and worse later; weights are learned for this
-        distance. "auto" is 150, or 0 if the weighter is not "drifting" or "joint_logistic" or the members are frozen.
-        0 suits users who call ``partial_fit`` after every single prediction. Methods that know the distance do not use
-        this parameter: see docs/horizon.md.
+        Number of rows between the last label that ``partial_fit`` learned and the next predicted rows. Members that
+        depend on the last rows are better one row after a label than later, so weights are learned for this distance.
+        "auto" is 150, or 0 if the weighter is not "drifting" or "joint_logistic" or the members are frozen. Use 0 if
+        you call ``partial_fit`` after every prediction. Methods that know the distance ignore this parameter: see
+        docs/horizon.md.
     random_state : int, Generator, RandomState or None
-        The randomness of the members' start and of shuffling. An integer means what it means to ``Ensemble.start``.
+        Randomness of the members' first state and of shuffling. An integer is used as in ``Ensemble.start``.
 
     Attributes
     ----------
     classes_ : array of shape (K,)
         The labels.
     n_features_in_ : int
-        How many features there are.
+        Number of columns of X.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, if ``fit`` saw data with column names.
+        Names of the columns of X, if it had names.
     model_ : Ensemble
-        The model itself.
+        The model.
     calibration_ : tuple
-        What the calibration has learned.
+        The state of the calibration.
     columns_ : Columns
-        How the columns of a table are read, if ``fit`` saw one that is not of numbers alone.
+        The encoding of the columns of a table, if X had more than numbers.
+    fitted_ : Fitted
+        The record from which the attributes above are read.
 
     Examples
     --------
@@ -176,31 +178,31 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             return fitted.model.contributions(encoded_rows(self.who, fitted, X))
 
     def explain(self, X: Any, top: int | None = None) -> Any:
-        """Tell, as a table, which columns moved each decision, and how much.
+        """Return a table of how much each column moved each decision.
 
         Parameters
         ----------
         X
             The rows.
         top
-            How many columns of each row to show, those that moved it most; all by default. The others are added up.
+            Number of columns per row to show, those that moved it most; all by default. The others are summed.
 
         Returns
         -------
         DataFrame, or a structured array if pandas is not installed
-            For each ``row`` its columns, those that moved it most first. ``label`` is the decision, ``over`` the next
-            best label and ``lead`` that of the one over the other. ``column`` has the ``value`` and has ``moved`` the
-            lead by so much: towards the decision if above 0, towards the other if below. ``looked`` is the share of the
-            vote that came from members that looked at the column. Two more lines have what the members said before
-            they looked at any column, "(start)", and what came from members that cannot tell, "(not told)"; what has
-            moved a row adds up to its lead.
+            One line per ``row`` and ``column``, those that moved the row most first. ``label`` is the decision,
+            ``over`` the next best label and ``lead`` the difference of their votes. The column's ``value`` has
+            ``moved`` the lead by this amount: towards the decision if above 0, towards the other label if below.
+            ``looked`` is the share of the vote from members that use the column. Two more lines per row are the vote
+            before any column, "(start)", and the vote of members without explanations, "(not told)". The values of
+            ``moved`` of a row sum to its lead.
 
         Notes
         -----
-        A Perceptron's or passive-aggressive member's column moves its score by weight times value, naive Bayes' by the
-        log-likelihood ratio: exactly. A tree's column moves it by the change of the node's value where it was asked, a
-        fern's by the change of what the counts say. Other classifiers do not tell. What a member adds to the lead is
-        shared out in proportion.
+        For a Perceptron or passive-aggressive member, a column moves the score by weight times value; for naive Bayes,
+        by the log-likelihood ratio. Both are exact. For a tree, it moves the score by the change of the node values
+        where it splits; for a fern, by the change of the counts. Other classifiers have no explanations. A member's
+        part of the lead is divided in proportion.
 
         Examples
         --------
@@ -218,7 +220,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
             return explanation(self.who, fitted, X, top)
 
     def importances(self, X: Any = None) -> Any:
-        """How much each column moved the decisions about these rows: the mean size, as shares of the sum.
+        """Return how much each column moved the decisions for these rows: mean absolute values, as shares of the sum.
 
         Parameters
         ----------
@@ -242,10 +244,10 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
 
     @property
     def feature_importances_(self) -> Array:
-        """How much each column moved the decisions about rows of the stream, (columns,), as shares of the sum.
+        """Mean absolute effect of each column on decisions, (columns,), as shares of the sum.
 
-        The rows are the last 512 of those that members keep for their own ends: trees keep the last of the stream,
-        ferns the first. Where no member keeps rows there is no such attribute; ``importances`` takes rows.
+        It is computed for the last 512 of the rows that members keep: trees keep the last rows of the stream, ferns the
+        first. Without such members the attribute does not exist; pass rows to ``importances`` instead.
         """
         fitted = self._require_fitted()
         with fitted.model.lock.read:
@@ -254,11 +256,12 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     @property
     @read_locked
     def weights_(self) -> Any:
-        """The members' weights: a DataFrame with a row per member, or a structured array if pandas is not installed.
+        """Weights of the members: a DataFrame with a row per member, or a structured array without pandas.
 
-        ``kind`` is what the member is, ``mean`` its weight. Posteriors have the standard deviation ``sd`` and the 95%
-        interval from ``lower`` to ``upper``, too, and ``probability_best``: that the member has the largest weight or,
-        with the Gamma weights, the least loss. Weights of two parameters have two of each: ``mean_1``, ``mean_2``.
+        ``kind`` is the kind of the member and ``mean`` its weight. Posteriors add the standard deviation ``sd``, the
+        95% interval from ``lower`` to ``upper``, and ``probability_best``: the probability that the member has the
+        largest weight or, with Gamma weights, the least loss. Weights of two parameters have two columns of each, such
+        as ``mean_1`` and ``mean_2``.
         """
         model = self._require_fitted().model
         weighter, state = model.weighter, model.state
@@ -279,7 +282,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     @property
     @read_locked
     def effective_samples_(self) -> Array:
-        """How many rows the posterior of every member rests on: the sum of their weights, faded by forgetting."""
+        """Effective number of rows of each member's posterior: the sum of their weights, after forgetting."""
         model = self._require_fitted().model
         if not isinstance(model.weighter, Posterior):
             raise AttributeError(f"{self.who}: only posteriors have effective_samples_, got {model.weighter!r}.")
@@ -288,7 +291,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     @property
     @read_locked
     def drift_(self) -> float:
-        """How far weights that drift are believed now, from 0 to 1; see docs/drift.md."""
+        """Probability of drifting weights, from 0 to 1; see docs/drift.md."""
         model = self._require_fitted().model
         weighter = model.weighter
         if not isinstance(weighter, GaussianPosterior):
@@ -296,10 +299,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         return weighter.drift(model.state)
 
     def merge(self, other: "BayesianEnsembleClassifier") -> Self:
-        """Add what another classifier with the same frozen members has learned; exact but for the calibration.
+        """Merge the weights of another classifier with the same frozen members; exact except for the calibration.
 
-        Of raw tables, both must read the columns in the same way: those of frozen members are read as they were when
-        the members learned.
+        Both must encode the columns of a table in the same way. Frozen members use the encoding of their training.
         """
         who = f"{self.who}.merge"
         mine = self._require_fitted()
@@ -313,7 +315,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         ):
             if own is not None and given is not None and not np.array_equal(own, given):
                 raise InputError(who, "both", f"must have the same {name}", f"{own} and {given}")
-        _check_columns(who, mine, theirs)
+        check_same_columns(who, mine, theirs)
         with theirs.model.lock.read:
             calibration, counts = deepcopy((theirs.calibration, theirs.class_counts))
         with mine.model.lock.write:
@@ -388,17 +390,3 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         if len(names) == fitted.width:  # an array has no names
             fitted.model.bank.check_names(names.tolist())
         return fitted
-
-
-def _check_columns(who: str, mine: Fitted[Ensemble], theirs: Fitted[Ensemble]) -> None:
-    """Reject the record of a classifier that encodes tables in another way."""
-    own, given = mine.columns, theirs.columns
-    if (own is None) != (given is None):
-        raise InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
-    if own is not None and given is not None:
-        with theirs.model.lock.read:
-            given = deepcopy(given)
-        with mine.model.lock.read:
-            wrong = difference(own, given)
-        if wrong is not None:
-            raise InputError(who, wrong.subject, wrong.must, wrong.got, "Merge copies of one model.")

@@ -1,16 +1,17 @@
 """Everything that a fitted classifier knows, as one record."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError
 from bayesvote.core.state import MOST_TOTAL, Learned, Part, within
 from bayesvote.estimators._calibration import Calibration
 from bayesvote.model import Model
-from bayesvote.tables import Columns
+from bayesvote.tables import Columns, difference
 
 M = TypeVar("M", bound=Model[Any])
 
@@ -111,3 +112,17 @@ class Fitted(Generic[M]):
                 raise ValueError(f"a calibration of {found.dtype} {found.shape}")
         calibration.check()
         return Fitted(model, classes, calibration, counts, names, columns)
+
+
+def check_same_columns(who: str, mine: Fitted[Any], theirs: Fitted[Any]) -> None:
+    """Reject the record of a classifier that encodes tables in another way."""
+    own, given = mine.columns, theirs.columns
+    if (own is None) != (given is None):
+        raise InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
+    if own is not None and given is not None:
+        with theirs.model.lock.read:
+            given = deepcopy(given)
+        with mine.model.lock.read:
+            wrong = difference(own, given)
+        if wrong is not None:
+            raise InputError(who, wrong.subject, wrong.must, wrong.got, "Merge copies of one model.")

@@ -1,4 +1,4 @@
-"""How models of each kind predict and learn: ensembles and boosters, scikit-learn's and river's classifiers."""
+"""One interface for ensembles, boosters, and classifiers of scikit-learn and river."""
 
 import gc
 import sys
@@ -24,9 +24,9 @@ Flags = NDArray[np.bool_]
 
 
 class Batch(NamedTuple):
-    """Rows in the order in which a model meets them: some to predict, some to learn, by default all for both.
+    """Rows in stream order, each to be predicted, learned or both; by default both.
 
-    ``y`` are their labels, and ``codes`` by model what these are to it.
+    ``y`` are the labels. ``codes`` are the encoded labels by model name.
     """
 
     rows: Rows | Table
@@ -37,31 +37,31 @@ class Batch(NamedTuple):
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Labels of the rows to predict."""
+        """The labels of the rows to predict."""
         return self.predicted(self.y)
 
     @property
     def plan(self) -> list[tuple[bool, bool]]:
-        """Whether each row is predicted, and whether it is learned."""
+        """A pair for each row: True if it is predicted, True if it is learned."""
         everyone = np.ones(self.rows.n, dtype=bool)
         predict, learn = (everyone if flags is None else flags for flags in (self.predict, self.learn))
         return list(zip(predict.tolist(), learn.tolist(), strict=True))
 
     @property
     def weights(self) -> Array:
-        """Sample weights by which only some rows are learned: a row of weight 0 leaves no trace."""
+        """Sample weights: 0 for rows that are not learned."""
         return np.ones(self.rows.n) if self.learn is None else self.learn.astype(np.float64)
 
     def predicted(self, of_all: NDArray[Any]) -> NDArray[Any]:
-        """What belongs to the rows to predict."""
+        """Return the entries of the rows to predict."""
         return of_all if self.predict is None else of_all[self.predict]
 
 
 class Predicted(NamedTuple):
-    """What a model answered.
+    """Predictions of a model.
 
-    Besides the predictions, if the model gives probabilities: their squared errors, summed over the labels, the
-    largest probability of each row, and that of the true label; NaN where there are none.
+    If it has probabilities: their squared errors, summed over the labels, the largest probability of each row, and that
+    of the true label; NaN where there are none.
     """
 
     predictions: NDArray[Any]
@@ -71,23 +71,23 @@ class Predicted(NamedTuple):
 
 
 class EvaluatedModel(Protocol):
-    """A model, whatever its kind."""
+    """A model of any kind under evaluation."""
 
-    labels: list[Any]  # those known beforehand
+    labels: list[Any]  # known before the first row
 
     @property
     def waiting(self) -> LateForecasts | None:
-        """Forecasts of the rows that wait for their labels; None for models that do not learn from them."""
+        """Forecasts of rows without labels; None for models that do not use them."""
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
-        """Refuse what the model could not learn; return the labels in the form in which it learns them."""
+        """Reject rows and labels that the model cannot learn; return the encoded labels."""
 
     def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
-        """Predict and learn rows in their order; ``codes`` are what ``encode`` returned of them."""
+        """Predict and learn rows in their order; ``codes`` are the results of ``encode``."""
 
 
 def evaluated(model: Any, classes: ArrayLike | None) -> EvaluatedModel:
-    """Return the learner for a model; ``classes`` are the labels that can come, if known."""
+    """Return the interface to a model; ``classes`` are all possible labels, if known."""
     if isinstance(model, Model):
         return _BareModel(model)
     if hasattr(model, "predict_proba_then_learn"):
@@ -99,14 +99,14 @@ def evaluated(model: Any, classes: ArrayLike | None) -> EvaluatedModel:
     raise InputTypeError(
         WHO,
         "the model",
-        "must learn row by row",
-        f"{type(model).__name__} without partial_fit or learn_one",
-        "Give an ensemble or a booster that was started, or a classifier of scikit-learn or river.",
+        "must have partial_fit or learn_one",
+        type(model).__name__,
+        "Pass a started ensemble or booster, or an online classifier of scikit-learn or river.",
     )
 
 
 class _BareModel:
-    """An ensemble or a booster: class indices, whole chunks."""
+    """An ensemble or a booster. It learns class indices, in chunks."""
 
     def __init__(self, model: Model[Any]) -> None:
         self.model = model
@@ -125,27 +125,27 @@ class _BareModel:
 
 
 class _KnownClasses:
-    """A classifier that must know its classes beforehand."""
+    """A classifier that needs all classes before the first row."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         self.model = model
         self.ready = hasattr(model, "classes_")
         given = model.classes_ if self.ready else classes
         if given is None:
-            must = f"must be given for {type(model).__name__}, which must know all labels beforehand"
-            raise InputError(WHO, "classes", must, "None", "Give classes=[...].")
+            must = f"must be passed for {type(model).__name__}, which needs all labels before the first row"
+            raise InputError(WHO, "classes", must, "None", "Pass classes=[...].")
         self.classes: NDArray[Any] = np.unique(np.asarray(_checks.label_array(given)))
         self.labels: list[Any] = self.classes.tolist()
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         width = getattr(self.model, "n_features_in_", rows.width) if self.ready else rows.width
         if rows.width != width:
-            raise InputError(WHO, "X", f"must have {width} features, as the model has learned", str(rows.width))
+            raise InputError(WHO, "X", f"must have {width} features, as the model was fitted with", str(rows.width))
         return _checks.encoded(WHO, y, self.classes)
 
 
 class _OwnClassifier(_KnownClasses):
-    """A classifier of this library: whole chunks, which are checked already."""
+    """A classifier of this library. It learns checked chunks."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
@@ -167,7 +167,7 @@ class _OwnClassifier(_KnownClasses):
 
 
 class _ScikitModel(_KnownClasses):
-    """A scikit-learn classifier: one row at a time. It predicts nothing before it has learned something."""
+    """A scikit-learn classifier. It learns one row at a time, and predicts None before the first."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
@@ -200,13 +200,13 @@ class _ScikitModel(_KnownClasses):
 
 
 class _RiverModel:
-    """A river classifier: one row at a time, as a dict by column numbers without what is missing or not stored."""
+    """A river classifier. It learns one dict per row, keyed by column index, without missing or absent values."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.waiting: LateForecasts | None = None
         self.labels: list[Any] = []
-        # Most classifiers keep river's own rule for the label, the largest probability: no need to ask twice.
+        # Most classifiers inherit river's predict_one, which returns the label of the largest probability.
         self.by_probabilities = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
@@ -234,27 +234,27 @@ class _RiverModel:
 
 
 def _numbers(model: Any, rows: Rows | Table) -> Rows:
-    """Rows of numbers, which all but our own classifiers and river's need."""
+    """Return rows of numbers. Only classifiers of this library and river take others."""
     if isinstance(rows, Rows):
         return rows
-    if not not_numbers(rows):  # read as a table for another model, whose columns are stated
+    if not not_numbers(rows):  # read as a table because another model states its columns
         return as_rows(WHO, as_numbers(WHO, rows))
-    must, do = f"must hold numbers only for {type(model).__name__}", "Give a classifier of bayesvote or river."
-    raise InputTypeError(WHO, "X", must, f"a table in which {not_numbers(rows)} do not", do)
+    must, do = f"must hold numbers only for {type(model).__name__}", "Use a classifier of bayesvote or river."
+    raise InputTypeError(WHO, "X", must, f"a table with other values in {not_numbers(rows)}", do)
 
 
 def reads_tables(model: Any) -> bool:
-    """Return True for a classifier that also reads tables of numbers as tables, as columns are stated or known."""
+    """Return True for a classifier that encodes columns, even those of a table of numbers."""
     return bool(getattr(model, "columns", None)) or hasattr(model, "columns_")
 
 
 def _as_read(model: Any, rows: Rows | Table) -> Rows | Table:
-    """Rows as the model reads them when it is alone."""
+    """Return rows as the model reads them when it is evaluated alone."""
     return rows if isinstance(rows, Rows) or reads_tables(model) or not_numbers(rows) else _numbers(model, rows)
 
 
 def _matrix(rows: Rows) -> Any:
-    """Rows as an array or a CSR array."""
+    """Return rows as an array or a CSR array."""
     if rows.dense is not None:
         return rows.dense
     from scipy.sparse import csr_array
@@ -286,16 +286,16 @@ def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp
     return Predicted(predictions, np.asarray((off**2).sum(axis=1)), largest, of_truth)
 
 
-# Neither code is counted, nor what a model keeps for a while in case that learning fails: how much that is depends on
-# the chunks in which the last rows came.
+# Code does not count. Nor does the copy of the state for a failure during learning: its size depends on the last
+# chunks.
 _LEFT_OUT = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Journal)
 
 
 def memory(model: Any) -> int:
-    """Bytes that a model takes: everything it refers to, mostly arrays, but no code.
+    """Return the memory of a model in bytes: all objects that it refers to, mostly arrays, without code.
 
-    Memory that a compiled library manages by itself is not counted, nor the copy of its state that a model of this
-    library keeps while it learns, to be as before if that fails.
+    Memory inside compiled libraries does not count. Nor does the copy of the state that a model of this library keeps
+    while it learns.
 
     >>> memory([np.zeros(1000), "text"]) - memory([np.zeros(0), "text"])
     8000
