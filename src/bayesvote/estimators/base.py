@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -388,4 +387,4 @@ def _unique(classes: ArrayLike) -> NDArray[Any]:
 
 def _with_own_record(state: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a classifier with a copy of its fitted record."""
-    return state | {"fitted_": deepcopy(state["fitted_"])} if "fitted_" in state else state
+    return state | {"fitted_": state["fitted_"].copy()} if "fitted_" in state else state

@@ -70,6 +70,13 @@ class Fitted(Generic[M]):
         """Return a record with some fields changed; the others are shared."""
         return replace(self, **changes)
 
+    def copy(self) -> Self:
+        """Return a record that shares nothing with this one, in memory that can be written."""
+        copied = deepcopy(self)
+        # joblib may load memory maps, and a copy of one is still of that type.
+        names = None if copied.names is None else np.array(copied.names)
+        return copied.replace(classes=np.array(copied.classes), names=names)
+
     def learned(self) -> Learned:
         """Return the content of a model file."""
         self.calibration.check()
