@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bayesvote.core.checks import InputError
 from bayesvote.core.rows import as_rows
 from bayesvote.tables import as_numbers, has_text, holds_text, ignore, is_table, matched, read_table, usual_names
 
@@ -20,7 +21,9 @@ def by_name(who: str, X: Any, names: list[str] | None, n_features: int, encoded:
     wanted = usual_names(n_features) if names is None else names
     if unnamed:
         if X.shape[1] != n_features:
-            raise ValueError(f"X has {X.shape[1]} features, but {who} is expecting {n_features} features as input.")
+            # The sentence of scikit-learn.
+            must = f"has {X.shape[1]} features, but {who} is expecting {n_features} features as input"
+            raise InputError("", "X", must)
         X = dict(zip(wanted, X.T, strict=True))
     if encoded:
         return X

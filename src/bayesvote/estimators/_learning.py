@@ -17,7 +17,7 @@ from bayesvote.tables import Columns, Known, Table
 _AT_ONCE = 1024  # rows of a table between two releases of the write lock
 
 
-class Options(NamedTuple):
+class LearningOptions(NamedTuple):
     """Parameters of a classifier that learning depends on."""
 
     who: str
@@ -35,7 +35,7 @@ class LearningCall:
 
     def __init__(
         self,
-        options: Options,
+        options: LearningOptions,
         fitted: Fitted[Any],
         codes: Labels,
         w: Array,
@@ -52,7 +52,8 @@ class LearningCall:
     def learn(self, rows: Rows | Table) -> tuple[Array, Array | None]:
         """Return the losses (n, K) of every row before it was learned, and the calibration (n, 2) at that time."""
         if isinstance(rows, Rows):
-            losses = self._advance(rows, slice(None))
+            given = rows, self._codes, self._w, self._after
+            losses: Array = self._model.learn_rows(*given, forecast=self._forecast, horizon=self._horizon)
         else:
             assert self._fitted.columns is not None  # as the rows are a table
             losses = self._learn_table(rows, self._fitted.columns)

@@ -68,7 +68,7 @@ def _first_table(
     if table.n == 0:
         # The sentence of scikit-learn.
         found = f"Found array with 0 sample(s) (shape=(0, {table.width}))"
-        raise ValueError(f"{found} while a minimum of 1 is required by {who}.")
+        raise checks.InputError("", "", f"{found} while a minimum of 1 is required by {who}")
     features = Features.of(who, stated, table)
     assert features.columns is not None  # the rows are a table
     table = features.columns.checked(table)

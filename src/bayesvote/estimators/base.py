@@ -19,7 +19,7 @@ from bayesvote.estimators import _class_weight, _predicting, _validation
 from bayesvote.estimators._attributes import FittedAttributes
 from bayesvote.estimators._html import summary
 from bayesvote.estimators._labels import check_targets
-from bayesvote.estimators._learning import LearningCall, Options
+from bayesvote.estimators._learning import LearningCall, LearningOptions
 from bayesvote.estimators._validation import Features, check_numbers_only
 from bayesvote.estimators.fitted import Fitted, M
 from bayesvote.model import decided
@@ -37,7 +37,7 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
     """
 
     complete = True
-    _internal = "advance around calibrates check checked_rows from_fitted name_features probabilities progress start"
+    _internal = "advance around calibrates check checked_rows from_fitted probabilities progress start"
     calibrated: bool | str
     class_weight: Any
     columns: Mapping[Any, str] | None
@@ -293,8 +293,8 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
                 check_numbers_only(self.who, features.columns)
         return Fitted.of(model, classes, names=features.names, columns=features.columns)
 
-    def _options(self) -> Options:
-        return Options(self.who, self.class_weight, self.calibrates, self._forgetting)
+    def _options(self) -> LearningOptions:
+        return LearningOptions(self.who, self.class_weight, self.calibrates, self._forgetting)
 
     def _learn_first(
         self, fitted: Fitted[M], rows: Rows | Table, codes: Labels, w: Array, horizon: int
