@@ -1,7 +1,8 @@
 """The models as CapyMOA classifiers.
 
-The features and classes are those of the schema. Members abstain on a missing number, NaN. A nominal feature with more
-than two values is one-hot encoded; a missing value becomes 0 in all of its features.
+The features and classes are those of the schema. Each kind of member handles a missing number, NaN, in its own
+way: see docs/tables.md. A nominal feature with more than two values is one-hot encoded; a missing value becomes 0 in
+all of its features.
 """
 
 from contextlib import AbstractContextManager

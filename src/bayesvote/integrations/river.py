@@ -1,9 +1,10 @@
 """The models as river classifiers.
 
 Rows are dictionaries, so features are matched by name. An absent name counts as 0, as in river's linear models and
-bags of words. A value of None or NaN is missing, and members that use it abstain. A new name is added by the first
-row that is learned with it, as if it had been 0 before. Nothing is forgotten. A string becomes a feature of its own,
-such as "island=Dream" with the value 1. After 64 strings per name, further strings share 16 features by their hash.
+bags of words. A value of None or NaN is missing; each kind of member handles it in its own way: see docs/tables.md.
+A new name is added by the first row that is learned with it, as if it had been 0 before. Nothing is forgotten. A string
+becomes a feature of its own, such as "island=Dream" with the value 1. After 64 strings per name, further strings share
+16 features by their hash.
 
 Labels may be any hashable objects. A third or later label that is not in ``classes`` restarts the model with one more
 class, and the model learns its last 1,000 rows again. Pass ``classes`` to avoid this.
