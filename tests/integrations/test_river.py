@@ -489,7 +489,7 @@ def test_parameters_that_have_no_meaning_here_are_refused_with_what_to_do(name: 
     kind = getattr(import_module("bayesvote.integrations.river"), name)
     with pytest.raises(TypeError, match=rf"{name}: got an unexpected .* 'random_state'\. Use seed= instead"):
         kind(random_state=0)
-    with pytest.raises(TypeError, match=r"'shuffle'\. Rows come one by one"):
+    with pytest.raises(TypeError, match=r"'shuffle'\. It has no effect on single rows"):
         kind(shuffle=False)
     for seed in (-1, "x"):
         with pytest.raises(ValueError, match=f"{name}: seed must be an integer of at least 0 or None, got {seed!r}"):

@@ -19,7 +19,7 @@ from bayesvote.estimators._explain import as_table, column_map, explanation, imp
 from bayesvote.estimators._members import BankOptions, bank_of, is_fitted, weighter_of
 from bayesvote.estimators._validation import Features, encoded_rows, labelled_rows
 from bayesvote.estimators.base import OnlineClassifier
-from bayesvote.estimators.fitted import Fitted, check_same_columns
+from bayesvote.estimators.fitted import Fitted, check_mergeable
 from bayesvote.losses import Loss
 from bayesvote.members import Bank
 from bayesvote.model import decided
@@ -308,14 +308,7 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         if not isinstance(other, BayesianEnsembleClassifier):
             raise InputTypeError(who, "other", f"must be a {self.who}", repr(other))
         theirs = other._require_fitted()
-        for name, own, given in (
-            ("classes_", mine.classes, theirs.classes),
-            ("n_features_in_", mine.n_features, theirs.n_features),
-            ("feature_names_in_", mine.names, theirs.names),
-        ):
-            if own is not None and given is not None and not np.array_equal(own, given):
-                raise InputError(who, "both", f"must have the same {name}", f"{own} and {given}")
-        check_same_columns(who, mine, theirs)
+        check_mergeable(who, mine, theirs)
         with theirs.model.lock.read:
             calibration, counts = deepcopy((theirs.calibration, theirs.class_counts))
         with mine.model.lock.write:

@@ -121,11 +121,18 @@ class Fitted(Generic[M]):
         return Fitted(model, classes, calibration, counts, names, columns)
 
 
-def check_same_columns(who: str, mine: Fitted[Any], theirs: Fitted[Any]) -> None:
-    """Reject the record of a classifier that encodes tables in another way."""
+def check_mergeable(who: str, mine: Fitted[Any], theirs: Fitted[Any]) -> None:
+    """Reject a record with other classes or columns, or another encoding of columns."""
     own, given = mine.columns, theirs.columns
     if (own is None) != (given is None):
         raise InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
+    for name, one, other in (
+        ("classes_", mine.classes, theirs.classes),
+        ("n_features_in_", mine.n_features, theirs.n_features),
+        (_NAMES, mine.names, theirs.names),
+    ):
+        if one is not None and other is not None and not np.array_equal(one, other):
+            raise InputError(who, "both", f"must have the same {name}", f"{one} and {other}")
     if own is not None and given is not None:
         with theirs.model.lock.read:
             given = deepcopy(given)
