@@ -73,11 +73,11 @@ def test_notebooks_show_what_was_learned(kind: Any) -> None:
     model, _ = fitted(kind)
     for page in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
         assert "sk-top-container" in page  # scikit-learn's own
-        assert "What it has learned" in page
+        assert "Fitted model" in page
         assert "<script>alert" not in page
         assert "<b>yes" not in page
         assert "&lt;b&gt;yes&lt;/b&gt;" in page
-    assert "What it has learned" not in kind()._repr_html_()
+    assert "Fitted model" not in kind()._repr_html_()
     assert "sk-top-container" in pipeline(model)._repr_html_()
     with config(display="text"):
         assert not hasattr(model, "_repr_html_")

@@ -35,7 +35,7 @@ class Model(Stateful[S]):
     """
 
     complete = True
-    _internal = "advance losses shares"
+    _internal = "advance learn_rows losses shares"
 
     @property
     @abstractmethod
@@ -73,7 +73,7 @@ class Model(Stateful[S]):
     @reports_progress
     def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Losses (n, K) of every label, row t before row t is learned; equal to doing so row by row."""
-        return self.advance(*self.checked_labelled(X, y, sample_weight))
+        return self.learn_rows(*self.checked_labelled(X, y, sample_weight))
 
     @final
     def losses(self, rows: Rows) -> Array:
@@ -101,6 +101,20 @@ class Model(Stateful[S]):
         are written. With ``horizon`` weights are learned for predictions that many rows after the last label. See
         docs/horizon.md.
         """
+        return self.learn_rows(rows, y, w, after, forecast=forecast, horizon=horizon)
+
+    @final
+    def learn_rows(
+        self,
+        rows: Rows,
+        y: Labels,
+        w: Array,
+        after: After | None = None,
+        *,
+        forecast: Forecast | None = None,
+        horizon: int = 0,
+    ) -> Array:
+        """Do what ``advance`` does, for methods that report progress themselves."""
         if not rows.n:
             return self.losses(rows)
         return self._journal.learn(self, Chunk(rows, y, w, forecast, horizon), after)

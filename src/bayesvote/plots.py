@@ -1,4 +1,4 @@
-"""Plots of what a classifier tells, with matplotlib, which is imported on use: ``pip install 'bayesvote[plots]'``."""
+"""Plots of weights and explanations. They need matplotlib: ``pip install 'bayesvote[plots]'``."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +14,16 @@ _FOR, _AGAINST = "#1f77b4", "#d62728"
 
 
 def plot_weights(model: BayesianEnsembleClassifier, top: int = 20, ax: "Axes | None" = None) -> "Axes":
-    """Draw the largest weights, with their 95% credible intervals where there are any.
+    """Plot the largest weights, with 95% credible intervals if the weighter has a posterior.
 
     Parameters
     ----------
     model
-        A classifier that was fitted.
+        A fitted classifier.
     top
-        How many members to show.
+        Number of members to show.
     ax
-        Axes to draw on; new ones by default.
+        Axes to draw on; by default new ones.
     """
     table = _classifier("plot_weights", model).weights_
     integer("plot_weights", "top", top)
@@ -47,20 +47,20 @@ def plot_weights(model: BayesianEnsembleClassifier, top: int = 20, ax: "Axes | N
 def plot_explanation(
     model: BayesianEnsembleClassifier, X: Any, row: int = 0, top: int = 10, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw how much each column moved the decision about a row: to the right for it, to the left against it.
+    """Plot how much each column moved the decision for a row: to the right for it, to the left against it.
 
     Parameters
     ----------
     model
-        A classifier that was fitted.
+        A fitted classifier.
     X
-        Rows, as ``explain`` takes them.
+        Rows, as in ``explain``.
     row
-        The number of the row to draw.
+        Index of the row.
     top
-        How many columns to show, those that moved it most; the others are added up.
+        Number of columns to show, those that moved it most. The others are summed.
     ax
-        Axes to draw on; new ones by default.
+        Axes to draw on; by default new ones.
     """
     table = _classifier("plot_explanation", model).explain(X, top=top)
     chosen = np.flatnonzero(np.asarray(table["row"]) == row)
@@ -68,7 +68,7 @@ def plot_explanation(
         n = int(np.asarray(table["row"]).max()) + 1
         raise InputError("plot_explanation", "row", f"must be from 0 to {n - 1}", repr(row))
     column, value, moved = (np.asarray(table[name])[chosen] for name in ("column", "value", "moved"))
-    # What adds nothing, mostly what is not told, needs no line.
+    # Skip extra lines of value 0.
     kept = [k for k in range(len(chosen)) if moved[k] or not str(column[k]).startswith("(")]
     axes = _axes("plot_explanation", ax, len(kept))
     colours = [_FOR if moved[k] >= 0 else _AGAINST for k in kept]
@@ -84,7 +84,7 @@ def plot_explanation(
 def _classifier(who: str, model: Any) -> Any:
     if not hasattr(model, "explain"):
         must = "must be a BayesianEnsembleClassifier"
-        raise InputTypeError(who, "model", must, type(model).__name__, "Boosters have no weights of this kind.")
+        raise InputTypeError(who, "model", must, type(model).__name__, "Boosters have no such weights.")
     return model
 
 
@@ -100,7 +100,7 @@ def _axes(who: str, ax: "Axes | None", n_lines: int) -> "Axes":
 
 
 def _name(axes: "Axes", names: list[str]) -> None:
-    """Name the lines, the first on top."""
+    """Label the lines, the first on top."""
     axes.set_yticks(np.arange(len(names)), labels=[_plain(name) for name in names])
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
@@ -114,5 +114,5 @@ def _line(column: Any, value: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text in which matplotlib finds no formula."""
+    """Escape text that matplotlib would read as a formula."""
     return text.replace("$", r"\$")

@@ -61,7 +61,7 @@ def test_bad_files_are_named_or_skipped(cli: Cli, files: Path) -> None:
     command = ("run", f"{files}/part*.csv", "--engine", "loop", "--members", "naive_bayes", "--n-members", "12")
     told = cli(*command)
     assert told.code == 1
-    assert "part2.csv must come through the look at its labels" in told.err
+    assert "part2.csv must pass the reading of labels" in told.err
     assert "none named 'age'" in told.err
     assert "--bad-shards skip" in told.err
     told = cli(*command, "--bad-shards", "skip")

@@ -60,7 +60,7 @@ def test_two_workers_give_the_bits_of_the_loop(engine: Dask, tmp_path: Path) -> 
     assert dumps(model) == dumps(fit(files, classifier(weighter="gamma_rate")))
     assert 0 < job.error(model) < 0.5
     Path(files[3]).write_text("a,b,c,d,pet\n1,2,3,4\n")
-    with pytest.raises(ValueError, match=r"03\.csv must come through .*must have 5 fields"):
+    with pytest.raises(ValueError, match=r"03\.csv must pass .*must have 5 fields"):
         fit(files, classifier(), engine=engine)
 
 
@@ -152,7 +152,7 @@ def test_a_shard_that_hangs_stops_the_run_at_its_time_limit(tmp_path: Path) -> N
         X[-1, 0] = -1000.0
         rows = da.from_array(X, chunks=(60, 4)).map_blocks(slowly, dtype=float, meta=np.empty((0, 4)))
         start = time.monotonic()
-        with pytest.raises(TimeoutError, match=r"limit of 10 s has passed, with [1-3] of 4 shards through the look"):
+        with pytest.raises(TimeoutError, match=r"limit of 10 s has passed; [1-3] of 4 shards finished the reading"):
             fit((rows, labels), classifier(), engine=engine, record=tmp_path, time_limit=10)
         assert time.monotonic() - start < 30
     assert time.monotonic() - start < 60  # nor does the cluster wait for it
@@ -195,7 +195,7 @@ def test_ten_workers_are_killed_and_the_bits_are_right(engine: Dask) -> None:
     ["tcp://10.0.0.1:8786", "node:8786", "ws://node:80", "tcp://0.0.0.0:8786", "tcp://127.0.0.1.evil.org:8786"],
 )
 def test_a_scheduler_that_others_could_reach_must_use_tls(address: str) -> None:
-    with pytest.raises(ValueError, match=r"must be on this machine or be reached by TLS.*insecure"):
+    with pytest.raises(ValueError, match=r"must be on this machine or use TLS.*insecure"):
         Dask(scheduler=address)
     assert Dask(scheduler=address, insecure=True).link is None
 
@@ -206,7 +206,7 @@ def test_tls_and_this_machine_are_safe(address: str) -> None:
 
 
 def test_settings_that_exclude_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match="must be given alone"):
+    with pytest.raises(ValueError, match="must not be combined"):
         Dask(2, scheduler="tls://node:8786")
     with pytest.raises(ValueError, match="workers must be an integer"):
         Dask(0)

@@ -155,7 +155,7 @@ def test_probabilities_are_calibrated_as_by_rows_that_no_member_saw(weighter: st
     plain = fit(parts, classifier(weighter=weighter, calibrated=False))
     np.testing.assert_array_equal(model.predict(X), plain.predict(X))
     fresh = deepcopy(model)
-    fresh.calibration_ = type(model.calibration_).start()
+    fresh.fitted_ = fresh.fitted_.replace(calibration=type(model.calibration_).start())
     for more, labels in noisy(1, 4000, 3):
         losses = fresh.model_.decide(more)
         codes = np.searchsorted(model.classes_, labels)
@@ -214,8 +214,11 @@ def test_the_error_is_counted_by_members_that_did_not_see_the_rows() -> None:
         ({"weighter": JointGaussian(persistence=0.9)}, "depend on the order"),
         ({"members": EstimatorBank([linear.SGDClassifier()], online=True)}, "must be of this library"),
         ({"members": "nothing"}, "members must be one of"),
-        ({"class_weight": "balanced"}, r"class_weight must be None or a dict, got 'balanced'.*rows before it"),
-        ({"class_weight": {"maybe": 2.0}}, "class_weight must be about the labels"),
+        (
+            {"class_weight": "balanced"},
+            r"class_weight must be None or a dict, got 'balanced'.*depend on the rows before",
+        ),
+        ({"class_weight": {"maybe": 2.0}}, "class_weight must have labels in"),
     ],
 )
 def test_what_depends_on_the_order_of_rows_is_refused_before_anything_is_trained(changes: Any, match: str) -> None:
@@ -245,5 +248,5 @@ def test_members_of_other_libraries_that_are_fitted_can_be_weighed() -> None:
     for X, y in parts[1:]:
         other.partial_fit(X, y)
     np.testing.assert_allclose(one.model_.weights(), other.model_.weights(), rtol=1e-6)
-    with pytest.raises(TypeError, match="must be of this library and learn"):
+    with pytest.raises(TypeError, match="must be of this library and not frozen"):
         fit(parts, BayesianEnsembleClassifier(fitted))

@@ -334,7 +334,7 @@ def test_a_file_is_a_stream(tmp_path: Any) -> None:
     found = prequential(OSBoost(n_members=5).start(13, rng=0), stream(path, chunk_size=50), delay=3)
     assert found.error == prequential(OSBoost(n_members=5).start(13, rng=0), data.X, data.y, delay=3).error
     chunks = stream(path)
-    with pytest.raises(ValueError, match="classes must be given for BayesianEnsembleClassifier"):
+    with pytest.raises(ValueError, match="classes must be passed for BayesianEnsembleClassifier"):
         prequential(BayesianEnsembleClassifier(), chunks)
     chunks.close()
     assert prequential(BayesianEnsembleClassifier(random_state=0), stream(path), classes=[0, 1]).error < 0.25
@@ -434,7 +434,7 @@ def bad_label(y: NDArray[Any]) -> NDArray[Any]:
         (lambda X: X, lambda y: NAMES[y], {}, "y must hold (class indices 0 to 1|the classes .* only), got"),
         (lambda X: X, lambda y: np.where(np.arange(N) < 100, y, np.nan), {}, "a label for every row, got nan"),
         (lambda X: X, lambda y: np.array([*y[1:], None]), {}, "a label for every row, got None"),
-        (lambda X: X, lambda _: None, {}, "y must be given with the rows of an array or a table, got None"),
+        (lambda X: X, lambda _: None, {}, "y must be passed with an array or a table, got None"),
         (lambda X: X[:, 1:], lambda y: y, {}, "X must have 4 features, as .*, got 3"),
         (lambda X: np.where(np.arange(N)[:, None] < 100, X, np.inf), lambda y: y, {}, "X must hold finite numbers"),
         (lambda X: X, lambda y: y, {"chunk_size": 0}, "chunk_size must be an integer of at least 1, got 0"),
@@ -470,13 +470,13 @@ def test_rows_that_one_model_cannot_take_are_learned_by_none() -> None:
 def test_refusals_of_models_and_streams() -> None:
     X, y = rows()
     model = MODELS["perceptrons"](2)
-    with pytest.raises(TypeError, match="must learn row by row, got LogisticRegression without partial_fit"):
+    with pytest.raises(TypeError, match="must have partial_fit or learn_one, got LogisticRegression"):
         prequential(import_module("sklearn.linear_model").LogisticRegression(), X, y)
     with pytest.raises(ValueError, match="must be started before use"):
         prequential(Ensemble(PerceptronBank(3)), X, y)
-    with pytest.raises(ValueError, match=r"models must be at least one, and different objects, got \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"models must be one or more different objects, got \['a', 'b'\]"):
         prequential({"a": model, "b": model}, X, y)
-    with pytest.raises(ValueError, match="models must be at least one"):
+    with pytest.raises(ValueError, match="models must be one or more"):
         prequential({}, X, y)
     with pytest.raises(ValueError, match=r"y must hold the classes \['cat', 'cow'\] only, got 'dog'"):
         prequential(foreign("SGD"), X, NAMES[rows(n_classes=3)[1]], classes=["cat", "cow"])
@@ -484,7 +484,7 @@ def test_refusals_of_models_and_streams() -> None:
     with pytest.raises(ValueError, match="X must have 4 features, as in the first chunk, got 3"):
         prequential(foreign("SGD"), stray, classes=[0, 1])
     strange: Any = [X, y]
-    with pytest.raises(TypeError, match=r"a stream must give pairs \(X, y\), or chunks .*, got ndarray"):
+    with pytest.raises(TypeError, match=r"a stream must yield pairs \(X, y\), or chunks .*, got ndarray"):
         prequential(model, strange)
 
 

@@ -213,9 +213,9 @@ def test_what_is_no_saved_tally_is_refused_in_words(name: str, value: object) ->
     tally.add(["no", "yes", "yes", "no"], ["no", "no", "yes", "no"])
     if (name, value) == ("seconds", -1):  # a number like any other
         return
-    with pytest.raises(ValueError, match=r"^Tally.from_json: saved must be what to_json returned, got something else"):
+    with pytest.raises(ValueError, match=r"^Tally.from_json: saved must be the result of to_json, got something else"):
         Tally.from_json(tally.to_json() | {name: value})
     missing = tally.to_json()
     del missing[name]
-    with pytest.raises(ValueError, match="must be what to_json returned"):
+    with pytest.raises(ValueError, match="must be the result of to_json"):
         Tally.from_json(missing)

@@ -346,7 +346,7 @@ def test_frames() -> None:
 @pytest.mark.parametrize(
     ("x", "y", "error", "message"),
     [
-        ({"f0": ["red"]}, 0, TypeError, "must hold real numbers and texts"),
+        ({"f0": ["red"]}, 0, TypeError, "must hold real numbers and strings only"),
         ({"f0": np.inf}, 0, ValueError, "finite numbers"),
         ({"new": np.inf}, 0, ValueError, "finite numbers"),
         ({"new": 1.0}, None, ValueError, "must be a label"),
@@ -414,9 +414,9 @@ def test_loaded_models_take_a_new_feature_or_label_as_the_saved_ones(x: dict[str
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("names", ["f0", "f0", "f1", "f2"], "stand twice"),
+        ("names", ["f0", "f0", "f1", "f2"], "duplicate names or labels"),
         ("names", list("abcdefghi"), "too many"),
-        ("labels", [0, 0], "stand twice"),
+        ("labels", [0, 0], "duplicate names or labels"),
         ("labels", [0, 1, 2], "3 labels for 2 classes"),
         ("labels", [], "0 labels for 2 classes"),
     ],
@@ -489,10 +489,10 @@ def test_parameters_that_have_no_meaning_here_are_refused_with_what_to_do(name: 
     kind = getattr(import_module("bayesvote.integrations.river"), name)
     with pytest.raises(TypeError, match=rf"{name}: got an unexpected .* 'random_state'\. Use seed= instead"):
         kind(random_state=0)
-    with pytest.raises(TypeError, match=r"'shuffle'\. Rows come one by one"):
+    with pytest.raises(TypeError, match=r"'shuffle'\. It has no effect on single rows"):
         kind(shuffle=False)
     for seed in (-1, "x"):
         with pytest.raises(ValueError, match=f"{name}: seed must be an integer of at least 0 or None, got {seed!r}"):
             kind(seed=seed)
-    with pytest.raises(ValueError, match=f"{name}: columns must be None, as rows of single instances"):
+    with pytest.raises(ValueError, match=f"{name}: columns must be None, as single rows"):
         kind(columns={"a": "category"})

@@ -15,7 +15,7 @@ from bayesvote import estimators
 from bayesvote.core.checks import Array
 from bayesvote.evaluation import prequential
 from bayesvote.integrations import predictions as _predictions
-from bayesvote.integrations.predictions import Predictions
+from bayesvote.integrations.predictions import PredictedRows
 from bayesvote.integrations.river import BayesianEnsembleClassifier, OSBoostClassifier
 from bayesvote.io.model_file import dumps, loads
 
@@ -35,7 +35,7 @@ def named(X: Array) -> list[dict[str, float]]:
 
 
 def late_predictions(model: Any, X: Array, y: NDArray[np.intp], delay: int) -> list[Any]:
-    """Predictions by river's own evaluation."""
+    """PredictedRows by river's own evaluation."""
     steps: Iterator[dict[str, Any]] = river.evaluate.iter_progressive_val_score(
         zip(named(X), y.tolist(), strict=True), model, river.metrics.Accuracy(), delay=delay, yield_predictions=True
     )
@@ -82,7 +82,7 @@ def test_delayed_labels_have_a_lower_error_than_without_forecasts(monkeypatch: p
         return float(np.mean(np.array(found[200:]) != y[200:]))
 
     with_forecasts = error()
-    monkeypatch.setattr(Predictions, "add", lambda *_: None)
+    monkeypatch.setattr(PredictedRows, "add", lambda *_: None)
     assert with_forecasts < 0.9 * error()
 
 
@@ -100,15 +100,15 @@ def test_label_at_once_learns_as_without_prediction() -> None:
 
 def test_equal_rows_are_first_in_first_out(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[list[float]] = []
-    take = Predictions.take
+    take = PredictedRows.take
 
-    def noted(self: Predictions, key: int) -> Any:
+    def noted(self: PredictedRows, key: int) -> Any:
         forecast = take(self, key)
         if forecast is not None:
             taken.append(forecast.losses[0].tolist())
         return forecast
 
-    monkeypatch.setattr(Predictions, "take", noted)
+    monkeypatch.setattr(PredictedRows, "take", noted)
     model, expected = small(members="perceptron", weighter="gamma_rate"), list[list[float]]()
     X, y = alike(60)
     for t, (x, label) in enumerate(zip(named(X), y.tolist(), strict=True)):

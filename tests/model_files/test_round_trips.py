@@ -237,8 +237,8 @@ def test_estimators_keep_names_and_share_objects() -> None:
     assert np.array_equal(again.predict_proba(table), estimator.predict_proba(table))
     assert equal(Ensemble(again.members).start(D), Ensemble(pretrained).start(D))
 
-    estimator.n_features_in_ = D + 1
-    with pytest.raises(ModelFileError, match="n_features_in_ that do not fit"):
+    estimator.name_features(["one", "name"])
+    with pytest.raises(ModelFileError, match=f"feature names that are not {D}"):
         loads(dumps(estimator), objects={"weighter": weighter})
 
 

@@ -10,7 +10,7 @@ from bayesvote.apps.report import Charts, Report, Table, render, render_markdown
 from bayesvote.apps.report._decisions import joined
 from bayesvote.apps.report.run import importances_of
 from bayesvote.evaluation import Tally
-from bayesvote.evaluation.tally import Calibration
+from bayesvote.evaluation.tally import Reliability
 
 
 def section(report: Report, title: str) -> Any:
@@ -86,7 +86,7 @@ def test_calibration_curve() -> None:
 def test_bins_with_few_rows_are_joined(rows: list[int]) -> None:
     n = np.array(rows)
     p = np.linspace(0.5, 0.9, len(rows))
-    found = joined(Calibration(p, p / 2, n))
+    found = joined(Reliability(p, p / 2, n))
     assert found.rows.sum() == n.sum()
     assert (found.rows >= min(20, n.sum())).all()
     assert found.probability @ found.rows == pytest.approx(p @ n)
@@ -99,7 +99,7 @@ def test_columns_and_escaped_names() -> None:
     y = np.where(X[:, 1] > 0, "<b>yes</b>", "no & never")
     model = BayesianEnsembleClassifier(n_members=9, random_state=0)
     run = prequential(model, X, y)
-    model.feature_names_in_ = np.array(["plain", "<script>alert(1)</script>", "third"], dtype=object)
+    model.name_features(["plain", "<script>alert(1)</script>", "third"])
     report = run_report("Run", {"model": run.tally}, model.weights_, {}, importances_of(model))
     [table] = section(report, "Columns").blocks
     assert texts(table)[0][0] == "<script>alert(1)</script>"

@@ -1,4 +1,4 @@
-"""The scikit-learn shells: validation, label encoding and calibration around the models."""
+"""The scikit-learn classifiers: validation, label encoding and calibration around the models."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bayesvote.estimators.bayesian import BayesianEnsembleClassifier
 from bayesvote.estimators.boosters import OGBoostClassifier, OSBoostClassifier, OzaBoostClassifier
 from bayesvote.model import Model
 
-# Every classifier, by the name that the command line knows; those of the boosters as in boosting.BOOSTERS.
+# Every classifier by its name on the command line. Names of boosters are as in boosting.BOOSTERS.
 CLASSIFIERS: dict[str, type[OnlineClassifier[Any]]] = {
     "bayesian": BayesianEnsembleClassifier,
     "ozaboost": OzaBoostClassifier,
@@ -20,7 +20,7 @@ CLASSIFIERS: dict[str, type[OnlineClassifier[Any]]] = {
 
 
 def around(model: Model[Any]) -> OnlineClassifier[Any]:
-    """Return a classifier around a model that was started; its labels are the class indices."""
+    """Return a classifier around a started model. Its labels are the class indices."""
     kind = next((name for name, booster in BOOSTERS.items() if type(model) is booster), "bayesian")
     return CLASSIFIERS[kind].around(model)
 

@@ -1,4 +1,4 @@
-"""A fitted classifier as a notebook shows it: scikit-learn's diagram, and what the model has learned below it."""
+"""HTML summary of a fitted classifier for notebooks."""
 
 from html import escape
 from typing import Any
@@ -7,14 +7,14 @@ import numpy as np
 
 from bayesvote.estimators.summary import facts_of
 
-_TOP = 5  # members and columns that are shown
+_TOP = 5  # number of members and columns to show
 
 _WHOLE = "font-size:0.9em;margin:0.5em 0;border-collapse:collapse"
 _CELL = "text-align:left;padding:0.15em 0.8em 0.15em 0;border:none;background:none"
 
 
 def summary(model: Any) -> str:
-    """What there is to say of a fitted classifier, as HTML; all names and labels are escaped."""
+    """Return the summary of a fitted classifier as HTML, with escaped names and labels."""
     about = facts_of(model)
     about["classes"] = _listed(model.classes_.tolist())
     about["features"] = model.n_features_in_
@@ -25,8 +25,8 @@ def summary(model: Any) -> str:
     if hasattr(model, "feature_importances_"):
         table = model.importances()
         pairs = zip(np.asarray(table["column"])[:_TOP], np.asarray(table["importance"])[:_TOP], strict=True)
-        parts.append(_table(("columns that moved decisions most", "share"), [(n, f"{s:.1%}") for n, s in pairs]))
-    return f'<details class="bayesvote-summary" open><summary>What it has learned</summary>{"".join(parts)}</details>'
+        parts.append(_table(("most important columns", "share"), [(n, f"{s:.1%}") for n, s in pairs]))
+    return f'<details class="bayesvote-summary" open><summary>Fitted model</summary>{"".join(parts)}</details>'
 
 
 def _weights(table: Any) -> str:
@@ -41,7 +41,7 @@ def _weights(table: Any) -> str:
             lower, upper = (np.asarray(table[f"{side}{end}"])[member] for side in ("lower", "upper"))
             interval = f", 95% from {lower:.3g} to {upper:.3g}"
         rows.append((f"{np.asarray(table['kind'])[member]} {member}", f"{mean[member]:.3g}{interval}"))
-    return _table(("members of the largest weight", "weight"), rows)
+    return _table(("members with the largest weights", "weight"), rows)
 
 
 def _table(head: tuple[str, str] | None, rows: list[tuple[Any, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Labels as users give them."""
+"""Checks of labels."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from bayesvote.core.warn import warn
 
 
 def one_column(y: Any) -> Any:
-    """Return labels that form a single column as a plain array, with scikit-learn's warning at the user's line."""
+    """Return a column of labels as a 1d array, with scikit-learn's warning at the user's line."""
     column = np.asarray(y)
     if column.ndim != 2 or column.shape[1] != 1:
         return y
@@ -21,7 +21,7 @@ def one_column(y: Any) -> Any:
 
 
 def check_targets(labels: NDArray[Any]) -> None:
-    """Reject continuous targets as scikit-learn does, which does not know integers in arrays of objects."""
+    """Reject continuous targets as scikit-learn does, and accept integers in arrays of objects."""
     if labels.dtype.kind == "O" and any(type(label) is int for label in labels.tolist()):
         labels = np.array([label for label in labels.tolist() if isinstance(label, float)], dtype=np.float64)
     if len(labels):

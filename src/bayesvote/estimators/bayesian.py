@@ -1,42 +1,28 @@
-"""The ensemble as a scikit-learn classifier, with what its posterior knows beyond the labels."""
+"""The ensemble as a scikit-learn classifier, with results of the weights' posterior."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
-from bayesvote import members, weighting
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.core.horizon import AUTO
-from bayesvote.core.names import make
-from bayesvote.core.rows import Rows
 from bayesvote.core.state import MOST_ROWS, read_locked
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators._calibration import trust_in
 from bayesvote.estimators._class_weight import BALANCED, weighted
-from bayesvote.estimators._explain import (
-    RECENT,
-    ColumnMap,
-    Columns,
-    as_table,
-    given_values,
-    importances,
-    joined,
-    pieces,
-    ranked,
-)
+from bayesvote.estimators._explain import as_table, column_map, explanation, importances, kept_rows
+from bayesvote.estimators._members import BankOptions, bank_of, is_fitted, weighter_of
+from bayesvote.estimators._validation import Features, encoded_rows, labelled_rows
 from bayesvote.estimators.base import OnlineClassifier
+from bayesvote.estimators.fitted import Fitted, check_mergeable
 from bayesvote.losses import Loss
-from bayesvote.members import Bank, EstimatorBank, Frozen, Union
-from bayesvote.members.sparse_bayes import is_wide
+from bayesvote.members import Bank
 from bayesvote.model import decided
-from bayesvote.tables import difference
 from bayesvote.weighting import GaussianPosterior, Posterior, Weighter
 
 
@@ -44,72 +30,75 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     """Online ensemble with Bayesian weights.
 
     The paper's algorithm is ``members="perceptron"`` or ``"naive_bayes"`` with ``weighter="gamma_rate"`` and
-    ``scale=False``. The defaults are what does best on most data: trees, linear and naive Bayes members, of the first
-    rows and of recent ones, and weights that know which of them are correlated and that drift. The default of version
-    0.1 is ``members="mixed", weighter="joint_gaussian", scale=False``.
+    ``scale=False``. The defaults perform best on most data: trees, linear and naive Bayes members, of all rows and of
+    recent ones, with weights that model the members' correlations and drift. The default of version 0.1 is
+    ``members="mixed", weighter="joint_gaussian", scale=False``.
 
-    Linear members see standardised numbers, whose scales are learned as the stream goes on: see ``scale``.
+    Linear members see standardised numbers, with scales learned from the stream: see ``scale``.
 
     Parameters
     ----------
     members : str, Bank or list of classifiers
         "adaptive", "fast", "mixed", "perceptron", "averaged_perceptron", "linear", "logistic", "naive_bayes", "fern"
-        or "tree", with parameters if need be, such as "fern(depth=6)"; or a bank, of which a copy learns; or
-        classifiers of scikit-learn or river. Of these, fitted ones are used as they are, and the others learn online,
-        by ``partial_fit`` or ``learn_one``. ``clone`` keeps fitted ones; in the grid of a search, wrap them in
+        or "tree", optionally with parameters, such as "fern(depth=6)"; or a bank, which is copied; or a list of
+        classifiers of scikit-learn or river. Fitted classifiers are used without changes. The others learn online, by
+        ``partial_fit`` or ``learn_one``. ``clone`` keeps fitted ones. In the grid of a search, wrap them in
         scikit-learn's ``FrozenEstimator``.
     n_members : int
-        How many members, if they are named. In "adaptive" and "fast" some vote together, with one weight.
+        Number of members, if ``members`` is a name. In "adaptive" and "fast" some members share one weight.
     max_features : "auto", float, int or None
-        How many features each Perceptron or naive Bayes sees: what suits their kind, a fraction, a count, or None for
-        all.
+        Number of features of each Perceptron or naive Bayes member: the default of the kind, a fraction, a count, or
+        None for all.
     scale : bool
-        Whether linear members, if they are named or in a named mixture, see standardised numbers, by
-        :class:`bayesvote.Scaled`. A bank that is given is taken as it is.
+        True to standardise the numbers for linear members, by :class:`bayesvote.Scaled`. It applies to named members
+        and mixtures only.
     loss : str or callable
-        Loss of a member, by name or as a function of its margin; "auto" is what suits the weighter: "logistic" for
-        "gamma_shape" and "gamma_shape_rate", "wide_ramp" for "drifting" and "joint_logistic", else "ramp".
+        Loss of a member, by name or as a function of its margin. "auto" is "logistic" for "gamma_shape" and
+        "gamma_shape_rate", "wide_ramp" for "drifting" and "joint_logistic", and "ramp" for others.
     weighter : str or Weighter
         "drifting", "joint_gaussian", "joint_logistic", "gamma_rate", "gamma_shape", "gamma_shape_rate", "voting",
-        "sgd", "averaged_sgd" or "sag", with parameters if need be, such as "sag(horizon=5000)"; or a weighter.
+        "sgd", "averaged_sgd" or "sag", optionally with parameters, such as "sag(horizon=5000)"; or a weighter.
     forgetting : float
-        Factor by which the past fades with each row, if the weighter is named and takes one; 1 keeps all of it. The
-        default weighter follows changes without.
+        Factor by which the past fades with each row, for named weighters that have this parameter; 1 forgets nothing.
+        The default weighter follows changes without it.
     columns : dict, optional
-        What columns of a table are where their types and first values do not tell: "number", "category", "boolean",
-        "date", "day_first" or "month_first" for dates such as 01/02/2020, or "drop" to leave one out. A stated category
-        has counts of the classes for every value. See docs/tables.md.
+        Kinds of the columns of a table, if their types and first values are ambiguous: "number", "category",
+        "boolean", "date", "day_first" or "month_first" for dates such as 01/02/2020, or "drop" to ignore a column. A
+        column that is stated as "category" gets class counts for every value. See docs/tables.md.
     class_weight : None, dict or "balanced"
-        Factors of the rows' weights by their label; labels that a dict leaves out have 1. "balanced" weighs a row of a
-        class that has n_k of N rows so far with (N + K) / (K (n_k + 1)), so that all of the K classes count alike;
-        by the rows before it, so that chunks change nothing. Probabilities are those of the weighted stream, then.
+        Factors of the rows' weights by label; labels that a dict omits have the factor 1. With "balanced", a row of a
+        class with n_k of the N rows so far has the factor (N + K) / (K (n_k + 1)), so that all K classes have equal
+        weight. Only rows before it count, so chunks change nothing. Probabilities are then those of the weighted
+        stream.
     calibrated : bool
-        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same.
+        True to calibrate probabilities online. ``predict`` does not change.
     shuffle : bool
-        Whether ``fit`` shuffles the rows. False keeps their order: the weights are then learned as by ``partial_fit``.
+        True to shuffle the rows in ``fit``. False keeps their order, and learns the weights as ``partial_fit`` does.
     horizon : "auto" or int
-        Number of rows between the last label that ``partial_fit`` learned and the rows that are predicted next.
-        Members that look at the last rows do well one row after a label and worse later; weights are learned for this
-        distance. "auto" is 150, or 0 if the weighter is not "drifting" or "joint_logistic" or the members are frozen.
-        0 suits users who call ``partial_fit`` after every single prediction. Methods that know the distance do not use
-        this parameter: see docs/horizon.md.
+        Number of rows between the last label that ``partial_fit`` learned and the next predicted rows. Members that
+        depend on the last rows are better one row after a label than later, so weights are learned for this distance.
+        "auto" is 150, or 0 if the weighter is not "drifting" or "joint_logistic" or the members are frozen. Use 0 if
+        you call ``partial_fit`` after every prediction. Methods that know the distance ignore this parameter: see
+        docs/horizon.md.
     random_state : int, Generator, RandomState or None
-        The randomness of the members' start and of shuffling. An integer means what it means to ``Ensemble.start``.
+        Randomness of the members' first state and of shuffling. An integer is used as in ``Ensemble.start``.
 
     Attributes
     ----------
     classes_ : array of shape (K,)
         The labels.
     n_features_in_ : int
-        How many features there are.
+        Number of columns of X.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, if ``fit`` saw data with column names.
+        Names of the columns of X, if it had names.
     model_ : Ensemble
-        The model itself.
+        The model.
     calibration_ : tuple
-        What the calibration has learned.
+        The state of the calibration.
     columns_ : Columns
-        How the columns of a table are read, if ``fit`` saw one that is not of numbers alone.
+        The encoding of the columns of a table, if X had more than numbers.
+    fitted_ : Fitted
+        The record from which the attributes above are read.
 
     Examples
     --------
@@ -156,63 +145,64 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         self.random_state = random_state
 
     def predict(self, X: Any, abstain_below: float | None = None) -> NDArray[Any]:
-        """Labels of rows.
+        """Return the labels of rows.
 
-        With ``abstain_below``, a probability, the answer is a masked array: rows whose ``decision_certainty`` is lower
+        With ``abstain_below``, a probability, the result is a masked array: rows whose ``decision_certainty`` is lower
         are masked. Comparisons and means skip them: ``(model.predict(X, 0.9) == y).mean()``.
         """
         if abstain_below is None:
             return super().predict(X)
         if not 0 <= abstain_below <= 1:
-            raise ValueError(f"{self.who}.predict: abstain_below must be a probability or None, got {abstain_below!r}.")
-        now = self._fitted()
-        with now.read_lock():
-            rows = now._rows(X)
-            labels, certain = now.classes_[decided(now.model_.losses(rows))], now.model_.certainty(rows)
+            must = "must be a probability or None"
+            raise InputError(f"{self.who}.predict", "abstain_below", must, repr(abstain_below))
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            rows = encoded_rows(self.who, fitted, X)
+            labels, certain = fitted.classes[decided(fitted.model.losses(rows))], fitted.model.certainty(rows)
         return np.ma.MaskedArray(labels, mask=certain < abstain_below)
 
     def decision_certainty(self, X: Any, size: int = 1000) -> Array:
-        """Probability (n,) that the decision is that of the best weights, by what their posterior knows of these.
+        """Return the probability (n,) that the best weights make the same decision, under the weights' posterior.
 
-        With two classes most weighters know it as good as exactly; others take ``size`` draws. It tells whether the
-        weights are known well enough, not whether the label is right: that is ``predict_proba``.
+        With two classes most weighters compute it almost exactly; others take ``size`` draws. It says how well the
+        weights are known, not how likely the label is. ``predict_proba`` says that.
         """
-        now = self._fitted()
-        with now.read_lock():
-            return now.model_.certainty(now._rows(X), size)
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            return fitted.model.certainty(encoded_rows(self.who, fitted, X), size)
 
     def contributions(self, X: Any) -> Array:
-        """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains."""
-        now = self._fitted()
-        with now.read_lock():
-            return now.model_.contributions(now._rows(X))
+        """Return how much each member adds (n, m) to the decision's lead over the next label; 0 if it abstains."""
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            return fitted.model.contributions(encoded_rows(self.who, fitted, X))
 
     def explain(self, X: Any, top: int | None = None) -> Any:
-        """Tell, as a table, which columns moved each decision, and how much.
+        """Return a table of how much each column moved each decision.
 
         Parameters
         ----------
         X
             The rows.
         top
-            How many columns of each row to show, those that moved it most; all by default. The others are added up.
+            Number of columns per row to show, those that moved it most; all by default. The others are summed.
 
         Returns
         -------
         DataFrame, or a structured array if pandas is not installed
-            For each ``row`` its columns, those that moved it most first. ``label`` is the decision, ``over`` the next
-            best label and ``lead`` that of the one over the other. ``column`` has the ``value`` and has ``moved`` the
-            lead by so much: towards the decision if above 0, towards the other if below. ``looked`` is the share of the
-            vote that came from members that looked at the column. Two more lines have what the members said before
-            they looked at any column, "(start)", and what came from members that cannot tell, "(not told)"; what has
-            moved a row adds up to its lead.
+            One line per ``row`` and ``column``, those that moved the row most first. ``label`` is the decision,
+            ``over`` the next best label and ``lead`` the difference of their votes. The column's ``value`` has
+            ``moved`` the lead by this amount: towards the decision if above 0, towards the other label if below.
+            ``looked`` is the share of the vote from members that use the column. Two more lines per row are the vote
+            before any column, "(start)", and the vote of members without explanations, "(not told)". The values of
+            ``moved`` of a row sum to its lead.
 
         Notes
         -----
-        A Perceptron's or passive-aggressive member's column moves its score by weight times value, naive Bayes' by the
-        log-likelihood ratio: exactly. A tree's column moves it by the change of the node's value where it was asked, a
-        fern's by the change of what the counts say. Other classifiers do not tell. What a member adds to the lead is
-        shared out in proportion.
+        For a Perceptron or passive-aggressive member, a column moves the score by weight times value; for naive Bayes,
+        by the log-likelihood ratio. Both are exact. For a tree, it moves the score by the change of the node values
+        where it splits; for a fern, by the change of the counts. Other classifiers have no explanations. A member's
+        part of the lead is divided in proportion.
 
         Examples
         --------
@@ -225,29 +215,12 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         """
         if top is not None:
             _checks.integer(f"{self.who}.explain", "top", top)
-        now = self._fitted()
-        with now.read_lock():
-            return now._explain(X, top)
-
-    def _explain(self, X: Any, top: int | None) -> Any:
-        rows, columns = self._rows(X), self._columns()
-        if not rows.n:
-            raise _checks.InputError(f"{self.who}.explain", "X", "must have at least one row", "none")
-        parts: list[Columns] = []
-        for first, found in pieces(self.model_, rows, columns):
-            part = ranked(found, first, columns, self._shown(X, rows, first, len(found.lead)), top)
-            each = np.repeat(np.arange(len(found.lead)), len(part["row"]) // max(len(found.lead), 1))
-            head = {
-                "row": part.pop("row"),
-                "label": self.classes_[found.decision][each],
-                "over": self.classes_[found.runner_up][each],
-                "lead": found.lead[each],
-            }
-            parts.append(head | part)
-        return as_table(joined(parts))
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            return explanation(self.who, fitted, X, top)
 
     def importances(self, X: Any = None) -> Any:
-        """How much each column moved the decisions about these rows: the mean size, as shares of the sum.
+        """Return how much each column moved the decisions for these rows: mean absolute values, as shares of the sum.
 
         Parameters
         ----------
@@ -259,68 +232,44 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         DataFrame, or a structured array if pandas is not installed
             Each ``column`` and its ``importance``, the largest first.
         """
-        now = self._fitted()
-        with now.read_lock():
-            columns = now._columns()
-            rows = now._kept() if X is None else now._rows(X)
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            columns = column_map(fitted)
+            rows = kept_rows(self.who, fitted) if X is None else encoded_rows(self.who, fitted, X)
             if X is not None and not rows.n:
-                raise _checks.InputError(f"{self.who}.importances", "X", "must have at least one row", "none")
-            shares = importances(now.model_, rows, columns)
+                raise InputError(f"{self.who}.importances", "X", "must have at least one row", "none")
+            shares = importances(fitted.model, rows, columns)
         order = np.argsort(-shares, kind="stable")
         return as_table({"column": columns.names[order].astype(str), "importance": shares[order]})
 
     @property
     def feature_importances_(self) -> Array:
-        """How much each column moved the decisions about rows of the stream, (columns,), as shares of the sum.
+        """Mean absolute effect of each column on decisions, (columns,), as shares of the sum.
 
-        The rows are the last 512 of those that members keep for their own ends: trees keep the last of the stream,
-        ferns the first. Where no member keeps rows there is no such attribute; ``importances`` takes rows.
+        It is computed for the last 512 of the rows that members keep: trees keep the last rows of the stream, ferns the
+        first. Without such members the attribute does not exist; pass rows to ``importances`` instead.
         """
-        now = self._fitted()
-        with now.read_lock():
-            return importances(now.model_, now._kept(), now._columns())
-
-    def _kept(self) -> Rows:
-        kept = self.model_.bank.kept_rows()
-        if kept is None:
-            raise AttributeError(
-                f"{self.who}: feature_importances_ needs members that keep rows, trees or ferns, got "
-                f"{self.model_.bank.who}. Give rows: importances(X)."
-            )
-        return self.model_.checked(kept[-RECENT:])
-
-    def _columns(self) -> ColumnMap:
-        """The user's columns: the one place that knows which of them a feature of the model was made of."""
-        names = np.asarray(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
-        if not hasattr(self, "columns_"):
-            return ColumnMap(names)
-        of_feature = np.full(self._width, -1, dtype=np.intp)
-        source = self.columns_.source_columns()
-        of_feature[: len(source)] = source
-        return ColumnMap(names, of_feature)
-
-    def _shown(self, X: Any, rows: Rows, first: int, n: int) -> NDArray[Any]:
-        """Values (n, columns) of some rows as the user gave them."""
-        if not hasattr(self, "columns_"):
-            return rows.todense(first, first + n)
-        return given_values(self.columns_.checked(self._by_name(X)).part(first, first + n), self.columns_.names)
+        fitted = self._require_fitted()
+        with fitted.model.lock.read:
+            return importances(fitted.model, kept_rows(self.who, fitted), column_map(fitted))
 
     @property
     @read_locked
     def weights_(self) -> Any:
-        """The members' weights: a DataFrame with a row per member, or a structured array if pandas is not installed.
+        """Weights of the members: a DataFrame with a row per member, or a structured array without pandas.
 
-        ``kind`` is what the member is, ``mean`` its weight. Posteriors have the standard deviation ``sd`` and the 95%
-        interval from ``lower`` to ``upper``, too, and ``probability_best``: that the member has the largest weight or,
-        with the Gamma weights, the least loss. Weights of two parameters have two of each: ``mean_1``, ``mean_2``.
+        ``kind`` is the kind of the member and ``mean`` its weight. Posteriors add the standard deviation ``sd``, the
+        95% interval from ``lower`` to ``upper``, and ``probability_best``: the probability that the member has the
+        largest weight or, with Gamma weights, the least loss. Weights of two parameters have two columns of each, such
+        as ``mean_1`` and ``mean_2``.
         """
-        check_is_fitted(self)
-        weighter, state = self.model_.weighter, self.model_.state
+        model = self._require_fitted().model
+        weighter, state = model.weighter, model.state
         found = {"mean": weighter.mean(state)}
         if isinstance(weighter, Posterior):
             lower, upper = weighter.interval(state)
             found |= {"sd": np.sqrt(weighter.variance(state)), "lower": lower, "upper": upper}
-        columns: dict[str, NDArray[Any]] = {"kind": np.array(self.model_.bank.member_names())}
+        columns: dict[str, NDArray[Any]] = {"kind": np.array(model.bank.member_names())}
         for name, values in found.items():
             if values.ndim == 1:
                 columns[name] = values
@@ -333,196 +282,104 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
     @property
     @read_locked
     def effective_samples_(self) -> Array:
-        """How many rows the posterior of every member rests on: the sum of their weights, faded by forgetting."""
-        check_is_fitted(self)
-        if not isinstance(self.model_.weighter, Posterior):
-            raise AttributeError(f"{self.who}: only posteriors have effective_samples_, got {self.model_.weighter!r}.")
-        return self.model_.weighter.effective_samples(self.model_.state)
+        """Effective number of rows of each member's posterior: the sum of their weights, after forgetting."""
+        model = self._require_fitted().model
+        if not isinstance(model.weighter, Posterior):
+            raise AttributeError(f"{self.who}: only posteriors have effective_samples_, got {model.weighter!r}.")
+        return model.weighter.effective_samples(model.state)
 
     @property
     @read_locked
     def drift_(self) -> float:
-        """How far weights that drift are believed now, from 0 to 1; see docs/drift.md."""
-        check_is_fitted(self)
-        weighter = self.model_.weighter
+        """Probability of drifting weights, from 0 to 1; see docs/drift.md."""
+        model = self._require_fitted().model
+        weighter = model.weighter
         if not isinstance(weighter, GaussianPosterior):
             raise AttributeError(f"{self.who}: only joint posteriors have drift_, got {weighter!r}.")
-        return weighter.drift(self.model_.state)
+        return weighter.drift(model.state)
 
     def merge(self, other: "BayesianEnsembleClassifier") -> Self:
-        """Add what another classifier with the same frozen members has learned; exact but for the calibration.
+        """Merge the weights of another classifier with the same frozen members; exact except for the calibration.
 
-        Of raw tables, both must read the columns in the same way: those of frozen members are read as they were when
-        the members learned.
+        Both must encode the columns of a table in the same way. Frozen members use the encoding of their training.
         """
-        check_is_fitted(self)
+        who = f"{self.who}.merge"
+        mine = self._require_fitted()
         if not isinstance(other, BayesianEnsembleClassifier):
-            raise _checks.InputTypeError(f"{self.who}.merge", "other", f"must be a {self.who}", repr(other))
-        check_is_fitted(other)
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            mine, theirs = getattr(self, name, None), getattr(other, name, None)
-            if mine is not None and theirs is not None and not np.array_equal(mine, theirs):
-                raise ValueError(f"{self.who}.merge: both must have the same {name}, got {mine} and {theirs}.")
-        self._check_columns(other)
-        with other.read_lock():
-            calibration, counts = deepcopy((other.calibration_, other.class_counts_))
-        with self.model_.lock.write:
-            self.model_.merge(other.model_)
-            merged = self.calibration_.merged(calibration, trust_in(self.model_.loss_scale))
-            for own, new in zip(self.calibration_, merged, strict=True):
-                own[:] = new
-            self.class_counts_[:] += counts
+            raise InputTypeError(who, "other", f"must be a {self.who}", repr(other))
+        theirs = other._require_fitted()
+        check_mergeable(who, mine, theirs)
+        with theirs.model.lock.read:
+            calibration, counts = deepcopy((theirs.calibration, theirs.class_counts))
+        with mine.model.lock.write:
+            mine.model.merge(theirs.model)
+            merged = mine.calibration.merged(calibration, trust_in(mine.model.loss_scale))
+            for old, new in zip(mine.calibration, merged, strict=True):
+                old[:] = new
+            mine.class_counts[:] += counts
         return self
 
-    def _check_columns(self, other: "BayesianEnsembleClassifier") -> None:
-        """Refuse a classifier that reads tables in another way."""
-        who = f"{self.who}.merge"
-        if hasattr(self, "columns_") != hasattr(other, "columns_"):
-            raise _checks.InputError(who, "both", "must have learned tables, or both rows of numbers", "one of each")
-        if hasattr(self, "columns_"):
-            with other.read_lock():
-                theirs = deepcopy(other.columns_)
-            with self.read_lock():
-                wrong = difference(self.columns_, theirs)
-            if wrong is not None:
-                raise _checks.InputError(who, wrong.subject, wrong.must, wrong.got, "Merge copies of one model.")
-
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Take back rows that the weights of frozen members have learned; exact. The calibration stays."""
-        now = self._fitted()
+        """Remove rows from the weights of frozen members, exactly. The calibration stays."""
+        fitted = self._require_fitted()
         if self.class_weight == BALANCED:
-            raise TypeError(
-                f"{self.who}.unlearn: class_weight must not be 'balanced', as what a row weighed depended on the rows "
-                "before it. Give the weights of the classes as a dict."
+            raise InputTypeError(
+                f"{self.who}.unlearn",
+                "class_weight",
+                "must not be 'balanced', as the weight of a row depended on the rows before it",
+                do="Pass the class weights as a dict.",
             )
-        labels = now._checked(X, y, reset=False)[1]
-        rows = now._rows(X)
-        codes, w = _checks.encoded(self.who, labels, now.classes_), _checks.weights(self.who, sample_weight, rows.n)
-        w, _ = weighted(self.who, self.class_weight, now.classes_, now.class_counts_, codes, w)
-        now.model_.unlearn(rows, codes, w)
+        labels = labelled_rows(self.who, fitted, X, y)[1]
+        rows = encoded_rows(self.who, fitted, X)
+        codes, w = _checks.encoded(self.who, labels, fitted.classes), _checks.weights(self.who, sample_weight, rows.n)
+        w = weighted(self.who, self.class_weight, fitted.classes, fitted.class_counts, codes, w)
+        fitted.model.unlearn(rows, codes, w)
         return self
 
     def __sklearn_clone__(self) -> Self:
-        # scikit-learn's clone would discard what fitted members have learned.
+        # scikit-learn's clone would remove the fits of members.
         twin = super().__sklearn_clone__()
         if isinstance(self.members, list | tuple):
-            twin.members = [member if _is_fitted(member) else clone(member, safe=False) for member in self.members]
+            twin.members = [member if is_fitted(member) else clone(member, safe=False) for member in self.members]
         return twin
 
     @property
     def _forgetting(self) -> float:
         return self.forgetting
 
-    @property
-    def horizon_(self) -> int:
-        """Rows between the last label and the predicted row for which ``partial_fit`` learns the weights."""
+    def _horizon(self, model: Ensemble) -> int:
         if self.horizon != "auto":
             return self._given_horizon()
-        return AUTO if self.model_.weighter.compares_horizons and self.model_.learns else 0
-
-    @classmethod
-    def around(cls, model: Ensemble) -> Self:
-        """Return a classifier around an ensemble that was started; its labels are the class indices."""
-        shell = cls(model.bank, loss=model.loss, weighter=model.weighter, calibrated=False)
-        shell._take(model)
-        return shell
+        return AUTO if model.weighter.compares_horizons and model.learns else 0
 
     def _given_horizon(self) -> int:
         horizon: Any = self.horizon
         whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool)
         if not whole or not 0 <= horizon <= MOST_ROWS:
-            raise _checks.InputError(
-                self.who, "horizon", f"must be 'auto' or an integer from 0 to {MOST_ROWS}", repr(self.horizon)
-            )
+            must = f"must be 'auto' or an integer from 0 to {MOST_ROWS}"
+            raise InputError(self.who, "horizon", must, repr(self.horizon))
         return int(horizon)
 
-    def _model(self, classes: NDArray[Any]) -> Ensemble:
+    @classmethod
+    def _parameters_of(cls, model: Ensemble) -> dict[str, Any]:
+        return {"members": model.bank, "loss": model.loss, "weighter": model.weighter}
+
+    def _model(self, classes: NDArray[Any], n_features: int) -> Ensemble:
         if self.horizon != "auto":
             self._given_horizon()
-        weighter = self._named_weighter()
-        return Ensemble(self._bank(classes), weighter, weighter.usual_loss if self.loss == "auto" else self.loss)
-
-    def _begin(self, classes: NDArray[Any], rng: np.random.Generator | None = None) -> None:
-        super()._begin(classes, rng)
-        names: NDArray[Any] = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
-        if hasattr(self, "columns_"):
-            names = np.array(self.columns_.names, dtype=object)[self.columns_.source_columns()]
-        if len(names) == self._width:  # or the rows are an array, which tells no names
-            self.model_.bank.check_names(names.tolist())
-
-    def _named_weighter(self) -> Weighter[Any]:
-        _checks.fraction(self.who, "forgetting", self.forgetting)
-        named = isinstance(self.weighter, str)
-        weighter: Any = self.weighter
-        if isinstance(self.weighter, str):
-            weighter = make(self.who, "weighter", self.weighter, weighting.named())
-        if not isinstance(weighter, Weighter):
-            raise TypeError(f"{self.who}: weighter must be a name or a weighter, got {weighter!r}.")
-        if self.forgetting == 1:
-            return weighter
-        if not named or "forgetting" not in weighter.parameters():
-            raise ValueError(
-                f"{self.who}: forgetting must be 1 unless the weighter is the name of a posterior that takes one, "
-                f"got {self.forgetting} with {self.weighter!r}. Give it to the weighter itself, if it takes one, "
-                "or use weighter='joint_gaussian'; the weights of 'drifting' follow changes by themselves."
-            )
-        changed: Any = weighter
-        forgetful: Weighter[Any] = replace(changed, forgetting=self.forgetting)
-        return forgetful
-
-    def _bank(self, classes: NDArray[Any]) -> Bank[Any]:
-        given: Any = self.members
-        if isinstance(given, str):
-            return self._named_bank(given)
-        if self.max_features != "auto":
-            raise ValueError(
-                f"{self.who}: max_features must be 'auto' unless the members are named, got {self.max_features!r}. "
-                "Give it to the bank itself, or pairs (classifier, columns)."
-            )
-        if isinstance(given, Bank):
-            return deepcopy(given)
-        if not isinstance(given, list | tuple):
-            raise TypeError(f"{self.who}: members must be a name, a bank or a list of classifiers, got {given!r}.")
-        if not given:
-            raise _checks.InputError(self.who, "members", "must hold at least one classifier", "none")
-        for i, member in enumerate(given):
-            one = member[0] if isinstance(member, tuple) else member
-            if not any(hasattr(one, name) for name in ("classes_", "partial_fit", "learn_one")):
-                must = "must be a classifier that is fitted, or that learns online by partial_fit or learn_one"
-                raise _checks.InputTypeError(self.who, f"members[{i}]", must, repr(one), "Fit it first.")
-        if all(_is_fitted(member) for member in given):
-            return Frozen(EstimatorBank(given, classes=classes))
-        return Union(
-            [
-                Frozen(EstimatorBank([member], classes=classes))
-                if _is_fitted(member)
-                else EstimatorBank([member], online=True)
-                for member in given
-            ]
+        weighter = weighter_of(self.who, self.weighter, self.forgetting)
+        bank = bank_of(
+            BankOptions(self.who, self.members, self.n_members, self.max_features, self.scale), classes, n_features
         )
+        return Ensemble(bank, weighter, weighter.usual_loss if self.loss == "auto" else self.loss)
 
-    def _named_bank(self, name: str) -> Bank[Any]:
-        bank: Bank[Any] = make(self.who, "members", name, members.named(), self.n_members)
-        if self.max_features != "auto":
-            self._choose_features(name, bank)
-        if self.scale:
-            bank = members.scaled(bank)
-        return members.Compact(bank) if is_wide(self._width) else bank
-
-    def _choose_features(self, name: str, bank: Bank[Any]) -> None:
-        choosing: list[Any] = [part for part in _innermost(bank) if part.draws_features]
-        if not choosing:
-            raise ValueError(
-                f"{self.who}: max_features must be 'auto' for {name}, whose members choose their features themselves, "
-                f"got {self.max_features!r}."
-            )
-        for part in choosing:
-            part.max_features = self.max_features
-
-
-def _innermost(bank: Bank[Any]) -> list[Bank[Any]]:
-    return [inner for part in bank.parts for inner in _innermost(part)] if bank.parts else [bank]
-
-
-def _is_fitted(member: Any) -> bool:
-    return hasattr(member[0] if isinstance(member, tuple) else member, "classes_")
+    def _begin(
+        self, features: Features, classes: NDArray[Any], rng: np.random.Generator | None = None
+    ) -> Fitted[Ensemble]:
+        fitted = super()._begin(features, classes, rng)
+        names = np.empty(0, dtype=object) if fitted.names is None else fitted.names
+        if fitted.columns is not None:
+            names = np.array(fitted.columns.names, dtype=object)[fitted.columns.source_columns()]
+        if len(names) == fitted.width:  # an array has no names
+            fitted.model.bank.check_names(names.tolist())
+        return fitted

@@ -10,33 +10,33 @@ from bayesvote.boosting import Booster, OGBoost, OSBoost, OzaBoost
 from bayesvote.core.names import initializer, keyword_only
 from bayesvote.estimators.base import OnlineClassifier
 
-_LEADING = ("member", "n_members")  # may be positional
+_LEADING = ("member", "n_members")  # positional or keyword
 
 
 class BoosterClassifier(OnlineClassifier[Booster]):
-    """A booster as a classifier; it takes the booster's parameters and four of its own.
+    """A booster as a classifier. It has the parameters of the booster and the following ones.
 
     Parameters
     ----------
     scale : bool
-        Whether Perceptrons see standardised numbers, whose scales are learned as the stream goes on. The papers'
-        boosters are those with ``scale=False``. Naive Bayes sees the numbers as they are.
+        True to standardise the numbers for Perceptrons, with scales learned from the stream. The boosters of the papers
+        have ``scale=False``. Naive Bayes does not need it.
     columns : dict, optional
-        What columns of a table are where their types and first values do not tell: "number", "category", "boolean",
-        "date", or "drop" to leave one out.
+        Kinds of the columns of a table, if their types and first values are ambiguous: "number", "category",
+        "boolean", "date", or "drop" to ignore a column.
     class_weight : None, dict or "balanced"
         As in :class:`bayesvote.BayesianEnsembleClassifier`.
     calibrated : bool
-        Whether probabilities are calibrated as the stream goes on. ``predict`` stays the same.
+        True to calibrate probabilities online. ``predict`` does not change.
     shuffle : bool
-        Whether ``fit`` shuffles the rows. False keeps their order.
+        True to shuffle the rows in ``fit``; False to keep their order.
     random_state : int, Generator, RandomState or None
-        The randomness: the Perceptrons' start, shuffling and, in OzaBoost, how often a member learns a row.
+        Randomness of the Perceptrons' first weights, of shuffling and, in OzaBoost, of the number of updates.
     """
 
     booster: ClassVar[type[Booster]]
 
-    if TYPE_CHECKING:  # each class has a constructor of its own, made below
+    if TYPE_CHECKING:  # each class gets its constructor below
 
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
@@ -53,14 +53,14 @@ class BoosterClassifier(OnlineClassifier[Booster]):
         rest = keyword_only(**{name: field.default for name, field in own.items()}, **shared)
         type.__setattr__(cls, "__init__", initializer([*leading, *rest]))
 
-    def _model(self, classes: NDArray[Any]) -> Booster:  # noqa: ARG002
+    def _model(self, classes: NDArray[Any], n_features: int) -> Booster:  # noqa: ARG002
         return self.booster(**{field.name: getattr(self, field.name) for field in fields(self.booster) if field.init})
 
 
 class OzaBoostClassifier(BoosterClassifier, booster=OzaBoost):
     """Online AdaBoost (Oza and Russell 2001) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OzaBoost`, by name, and ``columns``, ``class_weight``,
+    It has the parameters of :class:`bayesvote.OzaBoost`, by name, and ``columns``, ``class_weight``,
     ``calibrated`` and ``random_state``. Perceptrons see standardised numbers unless ``scale=False``.
     Probabilities are the logistic function of the vote. Class weights have
     little effect on Perceptrons: see docs/explaining.md.
@@ -78,7 +78,7 @@ class OzaBoostClassifier(BoosterClassifier, booster=OzaBoost):
 class OGBoostClassifier(BoosterClassifier, booster=OGBoost):
     """Online GradientBoost (Leistner et al. 2009) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OGBoost`, by name, and ``columns``, ``class_weight``,
+    It has the parameters of :class:`bayesvote.OGBoost`, by name, and ``columns``, ``class_weight``,
     ``calibrated`` and ``random_state``. Perceptrons see standardised numbers unless ``scale=False``.
     Probabilities are the logistic function of the vote.
     """
@@ -87,7 +87,7 @@ class OGBoostClassifier(BoosterClassifier, booster=OGBoost):
 class OSBoostClassifier(BoosterClassifier, booster=OSBoost):
     """Online SmoothBoost (Chen, Lin and Lu 2012) as a scikit-learn classifier.
 
-    It takes the parameters of :class:`bayesvote.OSBoost`, by name, and ``columns``, ``class_weight``,
+    It has the parameters of :class:`bayesvote.OSBoost`, by name, and ``columns``, ``class_weight``,
     ``calibrated`` and ``random_state``. Perceptrons see standardised numbers unless ``scale=False``.
     A label's probability is in proportion to (1 + F)/2, F being its vote in [-1, 1].
     """

@@ -1,12 +1,13 @@
-"""Summaries of fitted classifiers for people."""
+"""Summaries of fitted classifiers."""
 
 from typing import Any
 
 
 def facts_of(model: Any) -> dict[str, Any]:
-    """Return what the model of a classifier says about itself.
+    """Return facts about the model of a classifier by name.
 
-    Posteriors count the weights of rows. With weights of classes, their sum is not the number of rows, and is named so.
+    Posteriors sum the weights of rows. With class weights, the sum is not the number of rows, so it is named
+    "weight_learned".
     """
     about: dict[str, Any] = dict(model.model_.about())
     if model.class_weight is None or hasattr(model.model_.state, "clock"):  # boosters count rows

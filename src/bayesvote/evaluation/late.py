@@ -1,4 +1,4 @@
-"""Labels that come late: a model learns from what the predictions of the rows were made of."""
+"""Late labels: a model learns its weights from the forecasts that it made when it predicted the rows."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from bayesvote.evaluation.models import Batch, Flags
 
 
-class Waiting:
-    """Forecasts of the rows that wait for their labels, the oldest first."""
+class LateForecasts:
+    """Forecasts of the rows whose labels have not arrived, the oldest first."""
 
     def __init__(self) -> None:
         self._blocks = deque[Forecast]()
         self.n = 0
-        self.missing = 0  # rows that wait without a forecast, before those that have one
+        self.missing = 0  # rows without label and without forecast; they are older than those with one
 
     def add(self, forecast: Forecast) -> None:
         """Add the forecasts of further rows."""
@@ -43,7 +43,7 @@ class Waiting:
         return found
 
     def all(self) -> Forecast | None:
-        """Return all forecasts, or None if no row waits."""
+        """Return all forecasts, or None if there are none."""
         if not self._blocks:
             return None
         return Forecast(*map(np.concatenate, zip(*self._blocks, strict=True)))
@@ -51,10 +51,10 @@ class Waiting:
     def learn(
         self, learner: Any, model: Model[Any], rows: Any, batch: "Batch", codes: NDArray[Any]
     ) -> tuple[Array, ...]:
-        """Predict and learn the rows of a batch in their order; return what ``learner.advance`` does, a line per row.
+        """Predict and learn the rows of a batch in their order; return the result of ``learner.advance`` for all rows.
 
-        ``learner`` is the model itself or the classifier around it. Rows that were predicted before this object was
-        made have no forecasts: theirs are made when they are learned.
+        ``learner`` is the model or its classifier. Rows that were predicted before this object existed have no
+        forecasts. Theirs are computed when the rows are learned.
         """
         if batch.predict is None or batch.learn is None:
             return _arrays(learner.advance(rows, codes, batch.weights))
@@ -74,7 +74,7 @@ class Waiting:
         return tuple(map(np.concatenate, zip(*found, strict=True)))
 
     def _parts(self, learned: "Flags") -> Iterator[slice]:
-        """Split rows so that those of a part that are learned wait when it begins."""
+        """Split rows so that every learned row of a part was predicted before the part."""
         first = 0
         while first < len(learned):
             late = np.flatnonzero(learned[first:])

@@ -1,4 +1,4 @@
-"""The one loop that tests and then trains, and its results."""
+"""The test-then-train loop and its results."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesvote.core.checks import Array, InputError, InputTypeError, integer, unrounded
 from bayesvote.core.rollback import Forecast
 from bayesvote.core.rows import Rows, RowsLike, as_rows
-from bayesvote.evaluation.late import Waiting
-from bayesvote.evaluation.models import WHO, Batch, Flags, Learner, learner, memory, reads_tables
+from bayesvote.evaluation.late import LateForecasts
+from bayesvote.evaluation.models import WHO, Batch, EvaluatedModel, Flags, evaluated, memory, reads_tables
 from bayesvote.evaluation.tally import Tally, shown
 from bayesvote.members.external import Classifier
 from bayesvote.model import Model
@@ -20,7 +20,7 @@ from bayesvote.tables import Table, has_text, is_table, read_table
 
 
 class Labelled(Protocol):
-    """Some rows of a stream, such as the chunks of :func:`bayesvote.datasets.stream`."""
+    """A chunk of a stream, such as those of :func:`bayesvote.datasets.stream`."""
 
     @property
     def X(self) -> Any:  # noqa: N802 - the name of its field
@@ -42,13 +42,13 @@ class Step(NamedTuple):
     labels
         The labels of the rows that were predicted.
     predictions, mistakes
-        By model: what it predicted, None where it could not; and whether that was wrong.
+        By model: its predictions, None where it had none; and True for wrong ones.
     probabilities
-        By model: the probability of the likeliest label; NaN where it gave none, as ensembles and boosters do.
+        By model: the probability of the likeliest label; NaN for models without probabilities.
     tallies
-        By model: its figures so far; the same objects in every step.
+        By model: its metrics so far; the same objects in every step.
     forecasts
-        By model: what the predictions of the rows were made of whose labels have not come; None if there are none.
+        By model: the forecasts of the predicted rows without labels; None if there are none.
     """
 
     labels: NDArray[Any]
@@ -56,11 +56,11 @@ class Step(NamedTuple):
     mistakes: dict[str, Flags]
     probabilities: dict[str, Array]
     tallies: dict[str, Tally]
-    waiting: dict[str, Waiting | None]
+    waiting: dict[str, LateForecasts | None]
 
     @property
     def forecasts(self) -> dict[str, Forecast | None]:
-        """By model: what it learns from when the labels come of the rows that wait for them."""
+        """By model: the forecasts that it learns from when the labels arrive."""
         return {name: None if waiting is None else waiting.all() for name, waiting in self.waiting.items()}
 
     def __repr__(self) -> str:
@@ -69,16 +69,16 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Prequential:
-    """How a model did on a stream.
+    """Result of a model on a stream.
 
     Attributes
     ----------
     predictions, mistakes
-        Of every row: what was predicted, None where the model could not; and whether that was wrong.
+        For every row: the prediction, None where the model had none; and True if it was wrong.
     tally
-        The figures; those below are among them.
+        The metrics, including those below.
     memory
-        Bytes that the model takes after the stream.
+        Memory of the model in bytes after the stream.
     """
 
     predictions: NDArray[Any]
@@ -91,12 +91,12 @@ class Prequential:
 
     @property
     def seconds(self) -> float:
-        """The time that the model took to predict and learn."""
+        """Seconds that the model took to predict and learn."""
         return self.tally.seconds
 
     @property
     def error(self) -> float:
-        """Share of the rows that were predicted wrongly."""
+        """Error rate."""
         return self.tally.error
 
     @property
@@ -106,7 +106,7 @@ class Prequential:
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean over the labels of the share of their rows that was predicted correctly."""
+        """Mean recall over the labels."""
         return self.tally.balanced_accuracy
 
     @property
@@ -126,11 +126,11 @@ class Prequential:
 
     @property
     def curve(self) -> Array:
-        """Error up to and including every row."""
+        """Error rate up to and including every row."""
         return np.cumsum(self.mistakes) / np.arange(1, len(self.mistakes) + 1)
 
     def windowed(self, window: int | None = None) -> Array:
-        """Error of the last ``window`` rows up to and including every row; of fewer at the start."""
+        """Return the error rate of the last ``window`` rows at every row; of fewer rows at the start."""
         window = self.tally.window if window is None else window
         integer("Prequential.windowed", "window", window)
         sums = np.concatenate(([0], np.cumsum(self.mistakes)))
@@ -175,27 +175,27 @@ def prequential(
     delay: int = 0,
     window: int = 1_000,
 ) -> Prequential | dict[str, Prequential]:
-    """Test, then train, row by row: each row is predicted by what was learned from the rows before it.
+    """Evaluate a model by test-then-train: each row is predicted first, then learned.
 
     Parameters
     ----------
     model
-        An ensemble or a booster that was started, whose labels are class indices; or a classifier of this library, of
-        scikit-learn with ``partial_fit``, or of river. Or a dict of them, by name, to go over the stream side by side.
-        Models are left as they are after the last row.
+        A started ensemble or booster, whose labels are class indices; or a classifier of this library, of scikit-learn
+        with ``partial_fit``, or of river. Or a dict of them, by name, to evaluate on the same stream. Models keep what
+        they have learned.
     X, y
-        Rows, of numbers or of a table as it comes, and their labels. Or a stream of chunks as X alone: pairs (X, y) or
-        anything with ``.X`` and ``.y``.
+        Rows of an array or a table, and their labels. Or a stream of chunks as X alone: pairs (X, y) or objects with
+        ``.X`` and ``.y``.
     chunk_size
-        How many rows to hand over at a time, at most. It changes the speed only.
+        Maximum number of rows per call. It affects the speed only.
     classes
-        The labels that can come, which scikit-learn's classifiers must know; by default those of y.
+        All possible labels, which scikit-learn's classifiers need; by default those of y.
     delay
-        After how many further rows a label comes: row t is learned when row t + delay has been predicted. Models of
-        this library learn their weights from what the prediction was made of, so these suit the delay. Labels that have
-        not come by the end are not learned.
+        Number of rows after which a label arrives: row t is learned after row t + delay was predicted. Models of this
+        library learn their weights from the forecast of the prediction, so the weights suit the delay. Labels that have
+        not arrived by the end are not learned.
     window
-        How many rows the windowed error is about.
+        Number of rows of the windowed error.
 
     Examples
     --------
@@ -239,18 +239,18 @@ def steps(
     tallies: Mapping[str, Tally] | None = None,
     forecasts: Mapping[str, Forecast | None] | None = None,
 ) -> Iterator[Step]:
-    """Do what :func:`prequential` does, chunk by chunk, in memory that does not grow with the stream.
+    """Evaluate like :func:`prequential`, chunk by chunk, in memory that does not grow with the stream.
 
     Parameters
     ----------
     models, X, y, classes, chunk_size, delay, window
-        As there; the models by name.
+        As in :func:`prequential`; the models by name.
     tallies
-        Figures to go on with, after an interruption. Then the stream must start with the rows that had been predicted
-        but not learned, the last ``delay`` of them: at row ``max(0, tally.rows - delay)`` of the whole one.
+        Metrics to resume with after an interruption. The stream must then start with the rows that were predicted and
+        not learned, at row ``max(0, tally.rows - delay)`` of the whole stream.
     forecasts
-        Those of the last step before the interruption, if labels come late. Without them, such rows are learned as if
-        they had been predicted when their labels came.
+        Forecasts of the last step before the interruption, if labels are late. Without them, such rows are learned as
+        if they had been predicted when their labels arrived.
 
     Examples
     --------
@@ -266,12 +266,12 @@ def steps(
     integer(WHO, "delay", delay, least=0)
     integer(WHO, "window", window)
     if y is None and (hasattr(X, "shape") or is_table(X)):
-        raise InputError(WHO, "y", "must be given with the rows of an array or a table", "None")
+        raise InputError(WHO, "y", "must be passed with an array or a table", "None")
     if classes is None and y is not None:
         classes = np.asarray(unrounded(y))
-    learners = {name: learner(model, classes) for name, model in models.items()}
+    learners = {name: evaluated(model, classes) for name, model in models.items()}
     if len({id(model) for model in models.values()}) < max(1, len(models)):
-        raise InputError(WHO, "models", "must be at least one, and different objects", str(list(models)))
+        raise InputError(WHO, "models", "must be one or more different objects", str(list(models)))
     running = None if tallies is None else dict(tallies)
     if running is not None and (running.keys() != learners.keys() or len({t.rows for t in running.values()}) > 1):
         rows = {name: tally.rows for name, tally in running.items()}
@@ -285,8 +285,8 @@ def steps(
     return _steps(learners, chunks, chunk_size, delayed, running, window, tables)
 
 
-def _resume(model: Any, learner: Learner, forecast: Forecast | None, n_waiting: int) -> None:
-    """Hand over the forecasts of the rows that wait since before an interruption."""
+def _resume(model: Any, learner: EvaluatedModel, forecast: Forecast | None, n_waiting: int) -> None:
+    """Restore the forecasts of rows whose labels were missing before an interruption."""
     waiting = learner.waiting
     if waiting is None:
         return
@@ -297,7 +297,7 @@ def _resume(model: Any, learner: Learner, forecast: Forecast | None, n_waiting: 
     try:
         if len(forecast.losses) != n_waiting:
             raise ValueError(
-                f"there must be {n_waiting} lines, one for each row that waits, got {len(forecast.losses)}"
+                f"they must have {n_waiting} rows, one for each row without label, got {len(forecast.losses)}"
             )
         waiting.add(bare.unpacked(forecast.packed()))
     except ValueError as error:
@@ -307,7 +307,7 @@ def _resume(model: Any, learner: Learner, forecast: Forecast | None, n_waiting: 
 
 
 def _steps(
-    learners: dict[str, Learner],
+    learners: dict[str, EvaluatedModel],
     chunks: Stream,
     chunk_size: int,
     delayed: "_DelayedLabels",
@@ -319,7 +319,7 @@ def _steps(
     for chunk in chunks:
         rows, y = _labelled(chunk, width, tables)
         width = rows.width
-        # By all models, before any of them learns a row that another would refuse.
+        # All models check the rows before any of them learns, as another could reject them.
         codes = {name: each.encode(rows, y) for name, each in learners.items()}
         if tallies is None:
             tallies = {name: Tally(each.labels, window) for name, each in learners.items()}
@@ -333,7 +333,7 @@ def _steps(
                 yield _step(learners, batch, tallies)
 
 
-def _step(learners: dict[str, Learner], batch: Batch, tallies: dict[str, Tally]) -> Step:
+def _step(learners: dict[str, EvaluatedModel], batch: Batch, tallies: dict[str, Tally]) -> Step:
     waiting = {name: each.waiting for name, each in learners.items()}
     step = Step(batch.labels, {}, {}, {}, tallies, waiting)
     for name, each in learners.items():
@@ -349,15 +349,15 @@ def _step(learners: dict[str, Learner], batch: Batch, tallies: dict[str, Tally])
 
 
 class _DelayedLabels:
-    """Rows that wait for their label: the last ``delay`` of them."""
+    """The last ``delay`` rows, whose labels have not arrived."""
 
     def __init__(self, delay: int, predicted: int) -> None:
         self.delay = delay
-        self.predicted = predicted  # rows still to come that were predicted before an interruption
+        self.predicted = predicted  # next rows that were already predicted before an interruption
         self.waiting: Batch | None = None
 
     def batch(self, new: Batch) -> Batch:
-        """Each of the rows, to be predicted, and after it the row whose label comes then."""
+        """Return the rows to predict, each followed by the row whose label arrives then."""
         if not self.delay:
             return new
         known = new if self.waiting is None else _joined(self.waiting, new)
@@ -377,20 +377,20 @@ def _taken(batch: Batch, order: NDArray[np.intp]) -> Batch:
 
 def _joined(first: Batch, then: Batch) -> Batch:
     codes = {name: np.concatenate((found, then.codes[name])) for name, found in first.codes.items()}
-    before: Any = first.rows  # rows of numbers or of a table, and the others like them
+    before: Any = first.rows  # Rows or a Table, and the others alike
     y = first.y, then.y
-    if {one.dtype.kind for one in y} == {"i", "u"}:  # NumPy would make floats of them
+    if {one.dtype.kind for one in y} == {"i", "u"}:  # NumPy would convert both to floats
         y = first.y.astype(object), then.y.astype(object)
     return Batch(before.followed_by(then.rows), np.concatenate(y), codes)
 
 
 def _labelled(chunk: Any, width: int | None, tables: bool) -> tuple[Rows | Table, NDArray[Any]]:
-    """Checked rows or a table, and their labels; all chunks must have the width of the first.
+    """Return checked rows or a table, and the labels. All chunks must have the width of the first.
 
-    A table of numbers is one if ``tables`` is set; otherwise it becomes rows.
+    A table of numbers stays a table if ``tables`` is set; otherwise it becomes rows.
     """
     if not hasattr(chunk, "X") and not (isinstance(chunk, tuple | list) and len(chunk) == 2):
-        raise InputTypeError(WHO, "a stream", "must give pairs (X, y), or chunks with .X and .y", type(chunk).__name__)
+        raise InputTypeError(WHO, "a stream", "must yield pairs (X, y), or chunks with .X and .y", type(chunk).__name__)
     X, given = (chunk.X, chunk.y) if hasattr(chunk, "X") else chunk
     y = np.asarray(unrounded(given))
     rows = read_table(WHO, X) if is_table(X) and (tables or has_text(X)) else as_rows(WHO, X)
@@ -403,5 +403,5 @@ def _labelled(chunk: Any, width: int | None, tables: bool) -> tuple[Rows | Table
         empty |= np.array([label is None for label in y.tolist()], dtype=bool)
     if np.any(empty):
         missing = str(y[empty].tolist()[0])
-        raise InputError(WHO, "y", "must hold a label for every row", missing, "Leave out rows without one.")
+        raise InputError(WHO, "y", "must hold a label for every row", missing, "Drop rows without a label.")
     return rows, y

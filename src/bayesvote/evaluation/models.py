@@ -1,4 +1,4 @@
-"""How models of each kind predict and learn: ensembles and boosters, scikit-learn's and river's classifiers."""
+"""One interface for ensembles, boosters, and classifiers of scikit-learn and river."""
 
 import gc
 import sys
@@ -14,7 +14,7 @@ from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.core.rollback import Journal
 from bayesvote.core.rows import Rows, as_rows
 from bayesvote.core.user_code import accepts_classes, river_probabilities
-from bayesvote.evaluation.late import Waiting
+from bayesvote.evaluation.late import LateForecasts
 from bayesvote.model import Model, decided
 from bayesvote.tables import Table, as_numbers, not_numbers
 
@@ -24,9 +24,9 @@ Flags = NDArray[np.bool_]
 
 
 class Batch(NamedTuple):
-    """Rows in the order in which a model meets them: some to predict, some to learn, by default all for both.
+    """Rows in stream order, each to be predicted, learned or both; by default both.
 
-    ``y`` are their labels, and ``codes`` by model what these are to it.
+    ``y`` are the labels. ``codes`` are the encoded labels by model name.
     """
 
     rows: Rows | Table
@@ -37,31 +37,31 @@ class Batch(NamedTuple):
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Labels of the rows to predict."""
+        """The labels of the rows to predict."""
         return self.predicted(self.y)
 
     @property
     def plan(self) -> list[tuple[bool, bool]]:
-        """Whether each row is predicted, and whether it is learned."""
+        """A pair for each row: True if it is predicted, True if it is learned."""
         everyone = np.ones(self.rows.n, dtype=bool)
         predict, learn = (everyone if flags is None else flags for flags in (self.predict, self.learn))
         return list(zip(predict.tolist(), learn.tolist(), strict=True))
 
     @property
     def weights(self) -> Array:
-        """Sample weights by which only some rows are learned: a row of weight 0 leaves no trace."""
+        """Sample weights: 0 for rows that are not learned."""
         return np.ones(self.rows.n) if self.learn is None else self.learn.astype(np.float64)
 
     def predicted(self, of_all: NDArray[Any]) -> NDArray[Any]:
-        """What belongs to the rows to predict."""
+        """Return the entries of the rows to predict."""
         return of_all if self.predict is None else of_all[self.predict]
 
 
-class Answers(NamedTuple):
-    """What a model answered.
+class Predicted(NamedTuple):
+    """Predictions of a model.
 
-    Besides the predictions, if the model gives probabilities: their squared errors, summed over the labels, the
-    largest probability of each row, and that of the true label; NaN where there are none.
+    If it has probabilities: their squared errors, summed over the labels, the largest probability of each row, and that
+    of the true label; NaN where there are none.
     """
 
     predictions: NDArray[Any]
@@ -70,93 +70,93 @@ class Answers(NamedTuple):
     of_truth: Array | None = None
 
 
-class Learner(Protocol):
-    """A model, whatever its kind."""
+class EvaluatedModel(Protocol):
+    """A model of any kind under evaluation."""
 
-    labels: list[Any]  # those known beforehand
+    labels: list[Any]  # known before the first row
 
     @property
-    def waiting(self) -> Waiting | None:
-        """Forecasts of the rows that wait for their labels; None for models that do not learn from them."""
+    def waiting(self) -> LateForecasts | None:
+        """Forecasts of rows without labels; None for models that do not use them."""
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
-        """Refuse what the model could not learn; return the labels in the form in which it learns them."""
+        """Reject rows and labels that the model cannot learn; return the encoded labels."""
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
-        """Predict and learn rows in their order; ``codes`` are what ``encode`` returned of them."""
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
+        """Predict and learn rows in their order; ``codes`` are the results of ``encode``."""
 
 
-def learner(model: Any, classes: ArrayLike | None) -> Learner:
-    """Return the learner for a model; ``classes`` are the labels that can come, if known."""
+def evaluated(model: Any, classes: ArrayLike | None) -> EvaluatedModel:
+    """Return the interface to a model; ``classes`` are all possible labels, if known."""
     if isinstance(model, Model):
         return _BareModel(model)
     if hasattr(model, "predict_proba_then_learn"):
         return _OwnClassifier(model, classes)
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
-        return _River(model)
+        return _RiverModel(model)
     if hasattr(model, "partial_fit") and hasattr(model, "predict"):
-        return _Scikit(model, classes)
+        return _ScikitModel(model, classes)
     raise InputTypeError(
         WHO,
         "the model",
-        "must learn row by row",
-        f"{type(model).__name__} without partial_fit or learn_one",
-        "Give an ensemble or a booster that was started, or a classifier of scikit-learn or river.",
+        "must have partial_fit or learn_one",
+        type(model).__name__,
+        "Pass a started ensemble or booster, or an online classifier of scikit-learn or river.",
     )
 
 
 class _BareModel:
-    """An ensemble or a booster: class indices, whole chunks."""
+    """An ensemble or a booster. It learns class indices, in chunks."""
 
     def __init__(self, model: Model[Any]) -> None:
         self.model = model
         self.labels: list[Any] = list(range(model.n_classes))
-        self.waiting = Waiting()
+        self.waiting = LateForecasts()
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         self.model.checked(_numbers(self.model, rows))
         return _checks.labels(WHO, y, rows.n, self.model.n_classes)
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         rows = _numbers(self.model, batch.rows)
         self.model.check_weights(batch.weights)
         (losses,) = self.waiting.learn(self.model, self.model, rows, batch, codes)
-        return Answers(decided(batch.predicted(losses)))
+        return Predicted(decided(batch.predicted(losses)))
 
 
 class _KnownClasses:
-    """A classifier that must know its classes beforehand."""
+    """A classifier that needs all classes before the first row."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         self.model = model
         self.ready = hasattr(model, "classes_")
         given = model.classes_ if self.ready else classes
         if given is None:
-            must = f"must be given for {type(model).__name__}, which must know all labels beforehand"
-            raise InputError(WHO, "classes", must, "None", "Give classes=[...].")
+            must = f"must be passed for {type(model).__name__}, which needs all labels before the first row"
+            raise InputError(WHO, "classes", must, "None", "Pass classes=[...].")
         self.classes: NDArray[Any] = np.unique(np.asarray(_checks.label_array(given)))
         self.labels: list[Any] = self.classes.tolist()
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         width = getattr(self.model, "n_features_in_", rows.width) if self.ready else rows.width
         if rows.width != width:
-            raise InputError(WHO, "X", f"must have {width} features, as the model has learned", str(rows.width))
+            raise InputError(WHO, "X", f"must have {width} features, as the model was fitted with", str(rows.width))
         return _checks.encoded(WHO, y, self.classes)
 
 
 class _OwnClassifier(_KnownClasses):
-    """A classifier of this library: whole chunks, which are checked already."""
+    """A classifier of this library. It learns checked chunks."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
-        self.waiting = Waiting()
+        self.waiting = LateForecasts()
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         if self.ready:
             self.model.checked_rows(_as_read(self.model, rows))
         return super().encode(rows, y)
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         rows = _as_read(self.model, batch.rows)
         if not hasattr(self.model, "classes_"):
             self.model.start(rows, self.classes)
@@ -166,18 +166,18 @@ class _OwnClassifier(_KnownClasses):
         return _answers(self.classes[probabilities.argmax(axis=1)], probabilities, batch.predicted(codes))
 
 
-class _Scikit(_KnownClasses):
-    """A scikit-learn classifier: one row at a time. It predicts nothing before it has learned something."""
+class _ScikitModel(_KnownClasses):
+    """A scikit-learn classifier. It learns one row at a time, and predicts None before the first."""
 
     def __init__(self, model: Any, classes: ArrayLike | None) -> None:
         super().__init__(model, classes)
-        self.waiting: Waiting | None = None
+        self.waiting: LateForecasts | None = None
         self.options = {"classes": self.classes} if accepts_classes(model.partial_fit) else {}
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:
         return super().encode(_numbers(self.model, rows), y)
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         X, y = _matrix(_numbers(self.model, batch.rows)), batch.y
         predictions: list[Any] = []
         probabilities = [np.empty((0, len(self.classes)))]
@@ -199,20 +199,20 @@ class _Scikit(_KnownClasses):
         return np.full((1, len(self.classes)), np.nan)
 
 
-class _River:
-    """A river classifier: one row at a time, as a dict by column numbers without what is missing or not stored."""
+class _RiverModel:
+    """A river classifier. It learns one dict per row, keyed by column index, without missing or absent values."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.waiting: Waiting | None = None
+        self.waiting: LateForecasts | None = None
         self.labels: list[Any] = []
-        # Most classifiers keep river's own rule for the label, the largest probability: no need to ask twice.
+        # Most classifiers inherit river's predict_one, which returns the label of the largest probability.
         self.by_probabilities = getattr(type(model).predict_one, "__module__", "") == "river.base.classifier"
 
     def encode(self, rows: Rows | Table, y: NDArray[Any]) -> NDArray[Any]:  # noqa: ARG002
         return y
 
-    def process(self, batch: Batch, codes: NDArray[Any]) -> Answers:
+    def process(self, batch: Batch, codes: NDArray[Any]) -> Predicted:
         predictions: list[Any] = []
         squares: list[float] = []
         largest: list[float] = []
@@ -230,31 +230,31 @@ class _River:
                 of_truth.append(probabilities.get(label, 0.0) if probabilities else np.nan)
             if learn:
                 self.model.learn_one(x, label)
-        return Answers(_array(predictions), np.array(squares), np.array(largest), np.array(of_truth))
+        return Predicted(_array(predictions), np.array(squares), np.array(largest), np.array(of_truth))
 
 
 def _numbers(model: Any, rows: Rows | Table) -> Rows:
-    """Rows of numbers, which all but our own classifiers and river's need."""
+    """Return rows of numbers. Only classifiers of this library and river take others."""
     if isinstance(rows, Rows):
         return rows
-    if not not_numbers(rows):  # read as a table for another model, whose columns are stated
+    if not not_numbers(rows):  # read as a table because another model states its columns
         return as_rows(WHO, as_numbers(WHO, rows))
-    must, do = f"must hold numbers only for {type(model).__name__}", "Give a classifier of bayesvote or river."
-    raise InputTypeError(WHO, "X", must, f"a table in which {not_numbers(rows)} do not", do)
+    must, do = f"must hold numbers only for {type(model).__name__}", "Use a classifier of bayesvote or river."
+    raise InputTypeError(WHO, "X", must, f"a table with other values in {not_numbers(rows)}", do)
 
 
 def reads_tables(model: Any) -> bool:
-    """Return True for a classifier that also reads tables of numbers as tables, as columns are stated or known."""
+    """Return True for a classifier that encodes columns, even those of a table of numbers."""
     return bool(getattr(model, "columns", None)) or hasattr(model, "columns_")
 
 
 def _as_read(model: Any, rows: Rows | Table) -> Rows | Table:
-    """Rows as the model reads them when it is alone."""
+    """Return rows as the model reads them when it is evaluated alone."""
     return rows if isinstance(rows, Rows) or reads_tables(model) or not_numbers(rows) else _numbers(model, rows)
 
 
 def _matrix(rows: Rows) -> Any:
-    """Rows as an array or a CSR array."""
+    """Return rows as an array or a CSR array."""
     if rows.dense is not None:
         return rows.dense
     from scipy.sparse import csr_array
@@ -279,23 +279,23 @@ def _array(predictions: list[Any]) -> NDArray[Any]:
     return np.array(_checks.unrounded(predictions))
 
 
-def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp]) -> Answers:
+def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp]) -> Predicted:
     off, row = np.array(probabilities, dtype=np.float64), np.arange(len(y))
     of_truth, largest = off[row, y], off.max(axis=1)
     off[row, y] -= 1
-    return Answers(predictions, np.asarray((off**2).sum(axis=1)), largest, of_truth)
+    return Predicted(predictions, np.asarray((off**2).sum(axis=1)), largest, of_truth)
 
 
-# Neither code is counted, nor what a model keeps for a while in case that learning fails: how much that is depends on
-# the chunks in which the last rows came.
+# Code does not count. Nor does the copy of the state for a failure during learning: its size depends on the last
+# chunks.
 _LEFT_OUT = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Journal)
 
 
 def memory(model: Any) -> int:
-    """Bytes that a model takes: everything it refers to, mostly arrays, but no code.
+    """Return the memory of a model in bytes: all objects that it refers to, mostly arrays, without code.
 
-    Memory that a compiled library manages by itself is not counted, nor the copy of its state that a model of this
-    library keeps while it learns, to be as before if that fails.
+    Memory inside compiled libraries does not count. Nor does the copy of the state that a model of this library keeps
+    while it learns.
 
     >>> memory([np.zeros(1000), "text"]) - memory([np.zeros(0), "text"])
     8000

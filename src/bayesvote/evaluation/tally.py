@@ -1,4 +1,4 @@
-"""Running figures of a model on a stream, in memory that does not grow with it."""
+"""Running metrics of a model on a stream, in constant memory."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
@@ -8,23 +8,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote.core.checks import Array, InputError, Labels, integer
 
-POINTS = 500  # of the curve, at most
-BINS = 20  # of the probabilities of decisions, from 0 to 1
-LEAST = 1e-9  # a smaller probability of the truth counts as this in the log-loss
+POINTS = 500  # most points of the curve
+BINS = 20  # bins of the decisions' probabilities, from 0 to 1
+LEAST = 1e-9  # least probability of the true label in the log-loss, so that it is finite
 
 Flags = NDArray[np.bool_]
 
 
 class Curve(NamedTuple):
-    """Error along a stream: after so many rows, of all rows so far, and of the last ``window`` of them."""
+    """Error along a stream: row counts, error of all rows so far, and error of the last ``window`` rows."""
 
     rows: NDArray[np.int64]
     error: Array
     windowed: Array
 
 
-class Calibration(NamedTuple):
-    """How often decisions of about the same probability were right; only bins with rows."""
+class Reliability(NamedTuple):
+    """Accuracy of decisions by their probability, in bins; only bins with rows."""
 
     probability: Array  # mean of the decisions' probabilities
     right: Array  # share of the decisions that were right
@@ -32,34 +32,34 @@ class Calibration(NamedTuple):
 
 
 class OfLabel(NamedTuple):
-    """How a label was predicted; NaN where there was nothing to count."""
+    """Metrics of a label; NaN where there are no rows."""
 
     label: Any
     rows: int
-    predicted: int  # rows for which it was predicted
-    precision: float  # share of these that were of it
-    recall: float  # share of its rows for which it was predicted
-    f1: float  # harmonic mean of the two
+    predicted: int  # rows with this prediction
+    precision: float  # share of those that have the label
+    recall: float  # share of its rows with this prediction
+    f1: float  # harmonic mean of precision and recall
 
 
 class Tally:
-    """How a model has done so far.
+    """Metrics of a model so far.
 
     Parameters
     ----------
     labels
-        Labels that are known to come. Others are added when they do.
+        Known labels. Others are added when they occur.
     window
-        How many of the last rows the windowed error is about.
+        Number of rows of the windowed error.
 
     Attributes
     ----------
     labels : list
-        All labels so far, numbers first, in order; None, if it is among them, stands for rows without a prediction.
+        All labels so far, sorted, numbers first. None stands for rows without a prediction.
     confusion : array of shape (K, K)
-        How many rows of each label, by row, were predicted as each label, by column.
+        Number of rows by true label (row) and predicted label (column).
     seconds : float
-        The time that the model took.
+        Seconds that the model took.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Tally:
         self.seconds = 0.0
         self._scored, self._squares = 0, 0.0
         self._logged, self._logs = 0, 0.0
-        self._bins: Array = np.zeros((3, BINS))  # rows, sum of the decisions' probabilities, right decisions
+        self._bins: Array = np.zeros((3, BINS))  # rows, sums of the decisions' probabilities, right decisions
         self._recent: Flags = np.zeros(0, dtype=bool)
         self._points: NDArray[np.int64] = np.zeros((0, 3), dtype=np.int64)  # rows, mistakes, those in the window
         self._grow(_plain(label) for label in labels)
@@ -95,16 +95,16 @@ class Tally:
         largest: Array | None = None,
         of_truth: Array | None = None,
     ) -> Flags:
-        """Count rows; return which of them were predicted wrongly.
+        """Count rows; return True for each that was predicted wrongly.
 
         Parameters
         ----------
         y, predictions
-            True and predicted labels; None for no prediction, which is a mistake.
+            True and predicted labels. None means no prediction, and counts as a mistake.
         squares
             Squared differences of probabilities from 0 or 1, summed over the labels; NaN where there were none.
         seconds
-            The time that the model took for them.
+            Seconds that the model took for them.
         largest, of_truth
             Probabilities of the likeliest and of the true label; NaN where there were none.
         """
@@ -134,38 +134,38 @@ class Tally:
         p = largest[known]
         place = np.minimum((p * BINS).astype(np.intp), BINS - 1)
         added = np.stack((np.ones(len(p)), p, right[known]))
-        np.add.at(self._bins.T, place, added.T)  # one by one, too
+        np.add.at(self._bins.T, place, added.T)  # row by row, so that chunks change nothing
 
     @property
     def rows(self) -> int:
-        """How many rows there were."""
+        """Number of rows."""
         return int(self.confusion.sum())
 
     @property
     def mistakes(self) -> int:
-        """How many of them were predicted wrongly."""
+        """Number of rows that were predicted wrongly."""
         return self.rows - int(self.confusion.trace())
 
     @property
     def error(self) -> float:
-        """Share of the rows that were predicted wrongly; 0 before the first."""
+        """Error rate; 0 before the first row."""
         return self.mistakes / max(self.rows, 1)
 
     @property
     def windowed_error(self) -> float:
-        """The same of the last ``window`` rows."""
+        """Error rate of the last ``window`` rows."""
         return float(self._recent.mean()) if len(self._recent) else 0.0
 
     @property
     def kappa(self) -> float:
-        """Cohen's kappa: where the accuracy lies between that of chance, 0, and 1; NaN where chance has 1."""
+        """Cohen's kappa: 0 for the accuracy of chance, 1 for no error; NaN if chance makes no error."""
         n = self.rows
         chance = float(self.confusion.sum(axis=1).astype(float) @ self.confusion.sum(axis=0)) / max(n, 1) ** 2
         return 1 - self.error / (1 - chance) if n and chance < 1 else np.nan
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean over the labels of the share of their rows that was predicted correctly; NaN before the first row."""
+        """Mean recall over the labels; NaN before the first row."""
         of_label = self.confusion.sum(axis=1)
         seen = of_label > 0
         return float(np.mean(self.confusion.diagonal()[seen] / of_label[seen])) if seen.any() else np.nan
@@ -181,14 +181,14 @@ class Tally:
 
     @property
     def log_loss(self) -> float:
-        """Mean of minus the logarithm of the true label's probability, from 1e-9 on; NaN if there were none."""
+        """Mean negative logarithm of the true label's probability, at least 1e-9; NaN if there were none."""
         return self._logs / self._logged if self._logged else np.nan
 
     @property
-    def calibration(self) -> Calibration:
-        """How often decisions were right, by their probability, in twenty bins from 0 to 1."""
+    def calibration(self) -> Reliability:
+        """Accuracy of decisions by their probability, in twenty bins from 0 to 1."""
         rows, total, right = self._bins[:, self._bins[0] > 0]
-        return Calibration(total / rows, right / rows, rows.astype(np.int64))
+        return Reliability(total / rows, right / rows, rows.astype(np.int64))
 
     @property
     def majority(self) -> Any:
@@ -197,12 +197,12 @@ class Tally:
 
     @property
     def majority_error(self) -> float:
-        """Error of always predicting the most frequent label, which is known in hindsight only; NaN before any row."""
+        """Error rate of always predicting the most frequent label so far; NaN before the first row."""
         return 1 - float(self.confusion.sum(axis=1).max()) / self.rows if self.rows else np.nan
 
     @property
     def by_label(self) -> list[OfLabel]:
-        """How each label was predicted."""
+        """Metrics of each label."""
         of_label, predicted = self.confusion.sum(axis=1).tolist(), self.confusion.sum(axis=0).tolist()
         found = []
         for k, label in enumerate(self.labels):
@@ -225,7 +225,7 @@ class Tally:
         return Curve(rows, mistakes / rows, recent / np.minimum(rows, self.window))
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, in types that JSON has."""
+        """Return the tally as JSON types."""
         return {
             "window": self.window,
             "labels": self.labels,
@@ -242,12 +242,12 @@ class Tally:
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> Self:
-        """Tally as it was saved, to go on with."""
+        """Return the tally that ``to_json`` saved."""
         try:
             return cls._from_json(saved)
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
             got = f"something else ({type(error).__name__}: {error})"
-            raise InputError("Tally.from_json", "saved", "must be what to_json returned", got) from error
+            raise InputError("Tally.from_json", "saved", "must be the result of to_json", got) from error
 
     @classmethod
     def _from_json(cls, saved: Mapping[str, Any]) -> Self:
@@ -256,33 +256,33 @@ class Tally:
         tally.confusion = np.array(saved["confusion"], dtype=np.int64).reshape(k, k)
         tally.seconds = float(saved["seconds"])
         tally._scored, tally._squares = int(saved["scored"]), float(saved["squares"])
-        if "bins" in saved:  # older ones have none
+        if "bins" in saved:  # version 0.1 saved none
             tally._logged, tally._logs = int(saved["logged"]), float(saved["logs"])
             tally._bins = np.array(saved["bins"], dtype=np.float64).reshape(3, BINS)
         tally._recent = np.array([mark == "1" for mark in saved["recent"]], dtype=bool)
         tally._points = np.array(saved["points"], dtype=np.int64).reshape(-1, 3)
         if tally.confusion.min(initial=0) < 0 or len(tally._recent) != min(tally.rows, tally.window):
-            raise ValueError("its counts do not fit together")
+            raise ValueError("inconsistent counts")
         return tally
 
     def _direct(self, values: NDArray[Any]) -> bool:
-        """Whether the values are their own places among the labels."""
+        """Return True if the values are their own indices among the labels."""
         if values.dtype.kind not in "iub" or not self._indices:
             return False
         return len(values) == 0 or (values.min() >= 0 and values.max() < self._indices)
 
     def _coded(self, values: NDArray[Any]) -> Labels:
-        """Places of the values among the labels."""
+        """Return the indices of the values among the labels."""
         if self._direct(values):
             return values.astype(np.intp, copy=False)
         return np.array([self._places[_plain(value)] for value in values.tolist()], dtype=np.intp)
 
     def _grow(self, labels: Iterable[Any]) -> None:
-        """Make room for labels."""
+        """Add labels."""
         grown = sorted({*self.labels, *labels}, key=_order)
         if len(grown) > len(self.labels) or not grown:
             self._places = {label: place for place, label in enumerate(grown)}
-            # How many of the first labels are class indices: 0, 1, ...
+            # Number of the first labels that are class indices: 0, 1, ...
             self._indices = next((k for k, label in enumerate(grown) if label != k), len(grown))
             old = [self._places[label] for label in self.labels]
             confusion = np.zeros((len(grown), len(grown)), dtype=np.int64)
@@ -305,14 +305,14 @@ class Tally:
 
 
 def shown(tally: Tally) -> str:
-    """Return rows and main figures for a repr, without those that are NaN."""
+    """Return the number of rows and the main metrics for a repr, without NaN."""
     names = ("error", "majority_error", "kappa", "balanced_accuracy", "brier", "log_loss")
     found = {name: getattr(tally, name) for name in names}
     return ", ".join([f"rows={tally.rows}", *(f"{name}={x:.4g}" for name, x in found.items() if not np.isnan(x))])
 
 
 def _plus(total: float, values: Array) -> float:
-    """Sum one by one, so that it does not depend on the size of the chunks."""
+    """Add values one by one, so that the sum does not depend on the size of the chunks."""
     return float(np.cumsum(np.concatenate(([total], values)))[-1])
 
 
@@ -321,7 +321,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def _plain(label: Any) -> Any:
-    """Label as a type of Python's own."""
+    """Return a label as a Python object."""
     return label.item() if isinstance(label, np.generic) else label
 
 

@@ -1,8 +1,8 @@
 """The models as CapyMOA classifiers.
 
 The features and classes are those of the schema. Each kind of member handles a missing number, NaN, in its own
-way: see docs/tables.md. A nominal feature of more than two values becomes as many features of 0 and 1, all 0 where it
-is missing.
+way: see docs/tables.md. A nominal feature with more than two values is one-hot encoded; a missing value becomes 0 in
+all of its features.
 """
 
 from contextlib import AbstractContextManager
@@ -24,33 +24,33 @@ try:
     from capymoa.stream import Schema
 except ImportError as error:
     raise ImportError(
-        "bayesvote.integrations.capymoa: CapyMOA must be installed, got none. Run: pip install 'bayesvote[capymoa]'"
+        "bayesvote.integrations.capymoa: CapyMOA is not installed. Run: pip install 'bayesvote[capymoa]'"
     ) from error
 
 
-class Online(Classifier, Part):
-    """A model that learns instances.
+class CapyMOAClassifier(Classifier, Part):
+    """A model of CapyMOA's instances.
 
-    It takes the schema of the stream, the parameters of its scikit-learn counterpart but for ``random_state``, and
-    ``random_seed``, for the members' random choices.
+    It has the schema of the stream, the parameters of the scikit-learn classifier except ``random_state``, and
+    ``random_seed``.
 
     Attributes
     ----------
     model : Ensemble or booster
-        What learns.
+        The fitted model.
     """
 
     complete = True
     estimator: ClassVar[type[OnlineClassifier[Any]]]
     schema: Schema
 
-    if TYPE_CHECKING:  # each class has a constructor of its own, made below
+    if TYPE_CHECKING:  # each class gets its constructor below
 
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     def __init_subclass__(cls, estimator: type[OnlineClassifier[Any]], **kwargs: Any) -> None:
         wrap(cls, estimator, cls._begin, "schema", random_seed=1)
-        super().__init_subclass__(**kwargs)  # CapyMOA notes what the constructor is given
+        super().__init_subclass__(**kwargs)  # CapyMOA records the constructor's arguments
 
     def _begin(self) -> None:
         Classifier.__init__(self, self.schema, self.random_seed)
@@ -63,7 +63,7 @@ class Online(Classifier, Part):
 
     @property
     def model(self) -> Model[Any]:
-        """What learns."""
+        """The fitted model."""
         model: Model[Any] = self._shell.model_
         return model
 
@@ -72,7 +72,7 @@ class Online(Classifier, Part):
         self._learn(instance.x.reshape(1, -1), np.array([instance.y_index]))
 
     def predict(self, instance: Instance) -> int:
-        """Return the index of the label decided for."""
+        """Return the index of the predicted label."""
         return int(decided(self._losses(instance.x.reshape(1, -1)))[0])
 
     def predict_proba(self, instance: Instance) -> Array:
@@ -80,20 +80,20 @@ class Online(Classifier, Part):
         return np.asarray(self._probabilities(instance.x.reshape(1, -1))[0])
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that the constructor takes; of the schema, which a file cannot hold, only the place is saved."""
+        """Return the arguments of the constructor. A file cannot hold the schema, and saves a placeholder."""
         return parameters_of(self)
 
     def read_lock(self) -> AbstractContextManager[Any]:
-        """Hold off learning."""
+        """Return the read lock."""
         return self._shell.read_lock()
 
     @read_locked
     def learned(self) -> Learned | None:
-        """The estimator."""
+        """Return the content of a model file."""
         return Learned(parts={"estimator": self._shell})
 
     def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
-        """Take up the estimator, which must fit the schema."""
+        """Restore an estimator, which must fit the schema."""
         shell = learned.parts["estimator"]
         if not isinstance(shell, self.estimator) or getattr(shell, "n_features_in_", 0) != self._shell.n_features_in_:
             raise ValueError(f"{type(shell).__name__}, which does not fit the schema")
@@ -106,7 +106,7 @@ class Online(Classifier, Part):
         return np.asarray(self.model.decide(self._indicated(X))[:, : self.schema.get_num_classes()])
 
     def _indicated(self, X: Array) -> Array:
-        """Rows with 0 and 1 for the values of nominal features."""
+        """Return rows with nominal features one-hot encoded."""
         if max(self._sizes, default=1) == 1:
             return X
         out, at = np.zeros((len(X), sum(self._sizes))), 0
@@ -125,23 +125,23 @@ class Online(Classifier, Part):
 
 
 def _sizes(schema: Schema) -> list[int]:
-    """How many features every attribute of a schema becomes."""
+    """Return the number of features of each attribute of a schema."""
     header = schema.get_moa_header()
     found = [header.attribute(i) for i in range(header.numAttributes()) if i != header.classIndex()]
     return [one.numValues() if one.isNominal() and one.numValues() > 2 else 1 for one in found]
 
 
-def batched(learner: Online) -> Classifier:
+def batched(learner: CapyMOAClassifier) -> Classifier:
     """Return the learner as a ``BatchClassifier``, for evaluation with a batch_size above 1; needs PyTorch.
 
-    CapyMOA predicts a whole batch before it is learned. Otherwise it is the same learner, not a copy.
+    CapyMOA predicts a whole batch before learning it. The result wraps the same learner, not a copy.
     """
     from capymoa.base import BatchClassifier
 
     torch: Any = import_module("torch")
 
     class Batched(BatchClassifier):
-        """A learner that takes many instances at a time."""
+        """A learner of batches of instances."""
 
         x_dtype = torch.float64
 
@@ -160,25 +160,25 @@ def batched(learner: Online) -> Classifier:
     return Batched(learner.schema, learner.random_seed)
 
 
-class BayesianEnsembleClassifier(Online, estimator=estimators.BayesianEnsembleClassifier):
-    """Members of any kind, voting with Bayesian weights, learned online.
+class BayesianEnsembleClassifier(CapyMOAClassifier, estimator=estimators.BayesianEnsembleClassifier):
+    """Online ensemble with Bayesian weights.
 
-    It takes the schema, the parameters of :class:`bayesvote.BayesianEnsembleClassifier` but for ``random_state``, and
+    It has the schema, the parameters of :class:`bayesvote.BayesianEnsembleClassifier` except ``random_state``, and
     ``random_seed``.
     """
 
 
-class OzaBoostClassifier(Online, estimator=estimators.OzaBoostClassifier):
+class OzaBoostClassifier(CapyMOAClassifier, estimator=estimators.OzaBoostClassifier):
     """Online AdaBoost: schema, the parameters of :class:`bayesvote.OzaBoostClassifier`, ``random_seed``."""
 
 
-class OGBoostClassifier(Online, estimator=estimators.OGBoostClassifier):
+class OGBoostClassifier(CapyMOAClassifier, estimator=estimators.OGBoostClassifier):
     """Online GradientBoost: schema, the parameters of :class:`bayesvote.OGBoostClassifier`, ``random_seed``."""
 
 
-class OSBoostClassifier(Online, estimator=estimators.OSBoostClassifier):
+class OSBoostClassifier(CapyMOAClassifier, estimator=estimators.OSBoostClassifier):
     """Online SmoothBoost: schema, the parameters of :class:`bayesvote.OSBoostClassifier`, ``random_seed``."""
 
 
 # The classes, by their names in model files.
-CLASSIFIERS = {kind.__name__: kind for kind in Online.__subclasses__()}
+CLASSIFIERS = {kind.__name__: kind for kind in CapyMOAClassifier.__subclasses__()}

@@ -1,4 +1,4 @@
-"""Forecasts of predicted rows whose labels may come later, found again by the rows' names and values."""
+"""Forecasts of predicted rows for late labels, looked up by the rows' names and values."""
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
@@ -10,7 +10,7 @@ from bayesvote.core.rollback import Forecast
 
 _MOST_ROWS = 10_000
 _MOST_NUMBERS = 2**22  # 32 MB
-_AT_ONCE = 256  # rows, which forecasts need as a dense matrix
+_AT_ONCE = 256  # rows per forecast, which needs a dense matrix
 
 
 class Row(NamedTuple):
@@ -36,11 +36,11 @@ def key_of(names: tuple[Hashable, ...], values: Array) -> int:
     return hash((names, values.tobytes()))
 
 
-class Predictions:
+class PredictedRows:
     """The last predicted rows that were not learned, in bounded memory. Copies and pickles are empty.
 
-    A prediction only appends its row. Its forecast is made before the next row is learned, while the model is still the
-    one that predicted. A row that is learned right after its prediction needs no forecast.
+    A prediction only appends its row. Its forecast is computed before the next row is learned, so by the model that
+    predicted it. A row that is learned right after its prediction needs no forecast.
     """
 
     def __init__(self) -> None:
@@ -48,29 +48,29 @@ class Predictions:
         self.clear()
 
     def clear(self) -> None:
-        """Remove all forecasts, as those of another model do not fit."""
+        """Remove all forecasts. Another model cannot use them."""
         self._forecasts = OrderedDict[int, deque[Forecast]]()
         self._rows = self._numbers = 0
 
-    def __deepcopy__(self, _: Any) -> "Predictions":
-        return Predictions()
+    def __deepcopy__(self, _: Any) -> "PredictedRows":
+        return PredictedRows()
 
     def __reduce__(self) -> Any:
-        return Predictions, ()
+        return PredictedRows, ()
 
     def __len__(self) -> int:
         """Return the number of forecasts."""
         return self._rows
 
     def add(self, asked: str, names: tuple[Hashable, ...], values: Array) -> None:
-        """Note that a row was predicted."""
+        """Add a predicted row."""
         if len(self._new) * values.size > _MOST_NUMBERS:
             with suppress(IndexError):  # another thread has removed it
                 self._new.popleft()
         self._new.append(Row(asked, names, values))
 
     def drop_if_last(self, key: int) -> bool:
-        """Remove the last prediction if it was of this row and nothing was learned since; return whether it was."""
+        """Remove the last prediction if it was of this row and nothing was learned since; return True if so."""
         new = self._new
         if not new or key in self._forecasts or new[-1].key != key:
             return False
@@ -80,7 +80,7 @@ class Predictions:
         return True
 
     def make_forecasts(self, forecast: Callable[[Sequence[Row]], Forecast]) -> None:
-        """Make the forecasts of the rows that were predicted since the last call."""
+        """Compute the forecasts of the rows that were predicted since the last call."""
         if not self._new:
             return
         times, rows = Counter[tuple[int, str]](), dict[int, Row]()
@@ -88,7 +88,7 @@ class Predictions:
             key = row.key
             times[key, row.asked] += 1
             rows.setdefault(key, row)
-        self._new.clear()  # before a member may fail
+        self._new.clear()  # first, as a member may fail
         keys, distinct = list(rows), list(rows.values())
         for first in range(0, len(keys), _AT_ONCE):
             found = forecast(distinct[first : first + _AT_ONCE])

@@ -1,4 +1,4 @@
-"""What the river classifiers share: names of features to columns, labels to class indices, rows to the model."""
+"""Base class of the river classifiers, which map feature names to columns and labels to class indices."""
 
 import json
 from collections import deque
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, Labels, labels, weights
+from bayesvote.core.checks import Array, InputError, InputTypeError, Labels, labels, weights
 from bayesvote.core.lock import RWLock
 from bayesvote.core.rollback import Forecast, note_progress
 from bayesvote.core.rows import as_rows
 from bayesvote.core.state import Learned, Part, read_locked
 from bayesvote.estimators import OnlineClassifier
-from bayesvote.integrations.predictions import Predictions, Row, key_of
+from bayesvote.integrations.predictions import PredictedRows, Row, key_of
 from bayesvote.integrations.texts import too_large, with_indicators
 from bayesvote.integrations.wrapped import parameters_of, wrap
 from bayesvote.model import Model, decided
@@ -27,44 +27,44 @@ try:
     from river import base
 except ImportError as error:
     raise ImportError(
-        "bayesvote.integrations.river: river must be installed, got none. Run: pip install 'bayesvote[river]'"
+        "bayesvote.integrations.river: river is not installed. Run: pip install 'bayesvote[river]'"
     ) from error
 
-_REPLAY = 1000  # rows kept for a start with more classes
-_AT_ONCE = 256  # rows of a table, between which others may predict
+_REPLAY = 1000  # rows to learn again after a restart with more classes
+_AT_ONCE = 256  # rows of a table between two releases of the write lock
 
 
 class Layout(NamedTuple):
-    """Where the features of rows with these names go."""
+    """Columns of the features of rows with these names."""
 
     names: tuple[Hashable, ...]
-    known: list[int]  # places of the names that the model knows
-    columns: NDArray[np.intp]  # theirs
+    known: list[int]  # indices of the known names
+    columns: NDArray[np.intp]  # columns of the known names
 
 
 _NO_LAYOUT = Layout((), [], np.zeros(0, dtype=np.intp))
 
 
-class Online(base.MiniBatchClassifier, Part):
-    """A model that learns named features and any labels.
+class RiverClassifier(base.MiniBatchClassifier, Part):
+    """A model of named features and any labels.
 
-    It takes the parameters of its scikit-learn counterpart, but for ``random_state``, and these:
+    It has the parameters of the scikit-learn classifier except ``random_state``, and these:
 
     Parameters
     ----------
     classes
-        The labels, if they are known from the start.
+        All labels, if they are known.
     seed
-        For the members' random choices.
+        Seed of the members' random numbers.
 
     Attributes
     ----------
     model : Ensemble or booster
-        What learns; None before the first row.
+        The fitted model, or None before the first row.
     feature_names : list
-        The names of the model's columns; it may have more columns than names.
+        Names of the model's columns. It may have more columns than names.
     labels : list
-        The labels of the model's class indices, in order.
+        Labels of the model's class indices, in order.
     """
 
     complete = True
@@ -73,7 +73,7 @@ class Online(base.MiniBatchClassifier, Part):
     classes: Sequence[Hashable] | None
     seed: int | None
 
-    if TYPE_CHECKING:  # each class has a constructor of its own, made below
+    if TYPE_CHECKING:  # each class gets its constructor below
 
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
@@ -90,11 +90,11 @@ class Online(base.MiniBatchClassifier, Part):
         self._labels: dict[Any, int] = {label: k for k, label in enumerate(known)}
         self._rng = np.random.default_rng(self.seed)
         self._recent: deque[tuple[Array, int, float]] = deque(maxlen=_REPLAY if self.classes is None else 0)
-        self._predictions = Predictions()
+        self._predictions = PredictedRows()
 
     @property
     def model(self) -> Model[Any] | None:
-        """What learns; None before the first row."""
+        """The fitted model, or None before the first row."""
         return None if self._shell is None else self._shell.model_
 
     @property
@@ -112,10 +112,10 @@ class Online(base.MiniBatchClassifier, Part):
         return list(self._labels)
 
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn a row, of weight w.
+        """Learn a row with weight w.
 
-        If other rows were predicted or learned since this row was predicted, the weights learn from the members' scores
-        as they were then.
+        If other rows were predicted or learned since the prediction of this row, the weights learn from the members'
+        scores at that time.
         """
         with self._lock.write:
             names, values = self._numbers(x)
@@ -123,7 +123,7 @@ class Online(base.MiniBatchClassifier, Part):
             self._learn(names, values, [y], w, None if self._predictions.drop_if_last(key) else key)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **_: Any) -> dict[Any, float]:
-        """Return the probabilities of the labels seen so far; none before the first row."""
+        """Return the probabilities of the labels so far; an empty dict before the first row."""
         with self._lock.read:
             losses = self._predict("probabilities", x)
             if self._shell is None or losses is None:
@@ -132,13 +132,13 @@ class Online(base.MiniBatchClassifier, Part):
             return dict(zip(self._labels, found[0].tolist(), strict=True))
 
     def predict_one(self, x: Mapping[Any, Any], **_: Any) -> Any:
-        """Return the decision; None before the first row."""
+        """Return the predicted label, or None before the first row."""
         with self._lock.read:
             losses = self._predict("label", x)
             return None if losses is None else self.labels[decided(losses)[0]]
 
     def _predict(self, asked: str, x: Mapping[Any, Any]) -> Array | None:
-        """Return the losses (1, K) of a row, or None before the first row; note that it was predicted."""
+        """Return the losses (1, K) of a row, or None before the first row, and keep it for late labels."""
         names, values = self._numbers(x)
         if self._shell is None:
             as_rows(type(self).__name__, values)
@@ -157,9 +157,9 @@ class Online(base.MiniBatchClassifier, Part):
         return forecast
 
     def learn_many(self, X: Any, y: Any, w: float = 1.0) -> None:
-        """Learn the rows of a DataFrame, as if one by one; NaN is a missing value.
+        """Learn the rows of a DataFrame like ``learn_one`` does; NaN is a missing value.
 
-        If that fails, the model is as after the number of rows that the error tells, ``error.rows_learned``.
+        After an error, the model has learned the first ``error.rows_learned`` rows.
         """
         labels = y.tolist()
         self._check_labels(labels, len(X), w)
@@ -172,7 +172,7 @@ class Online(base.MiniBatchClassifier, Part):
             self._learn_parts(len(X), _AT_ONCE, lambda t: self._learn(X.columns, values[t], labels[t], w))
 
     def _learn_parts(self, n: int, size: int, learn: Callable[[slice], None]) -> None:
-        """Learn so many of n rows at a time, between which others may predict."""
+        """Learn n rows in parts, between which other threads may predict."""
         first = 0
         try:
             for first in range(0, n, size):
@@ -184,7 +184,7 @@ class Online(base.MiniBatchClassifier, Part):
 
     @read_locked
     def predict_proba_many(self, X: Any) -> Any:
-        """Return a DataFrame of the probabilities of the labels seen so far."""
+        """Return a DataFrame of the probabilities of the labels so far."""
         pandas = import_module("pandas")
         if self._shell is None:
             return pandas.DataFrame(index=X.index)
@@ -193,7 +193,7 @@ class Online(base.MiniBatchClassifier, Part):
 
     @read_locked
     def predict_many(self, X: Any) -> Any:
-        """Return a Series of the decisions."""
+        """Return a Series of the predicted labels."""
         pandas = import_module("pandas")
         if self._shell is None:
             return pandas.Series([None] * len(X), index=X.index, dtype=object)
@@ -202,7 +202,7 @@ class Online(base.MiniBatchClassifier, Part):
         return pandas.Series([names[k] for k in decided(losses)], index=X.index)
 
     def read_lock(self) -> AbstractContextManager[Any]:
-        """Hold off learning."""
+        """Return the read lock."""
         return self._lock.read
 
     def __getstate__(self) -> dict[str, Any]:
@@ -210,17 +210,17 @@ class Online(base.MiniBatchClassifier, Part):
             return deepcopy(self.__dict__)
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that the constructor takes."""
+        """Return the arguments of the constructor."""
         return parameters_of(self)
 
     @read_locked
     def learned(self) -> Learned | None:
-        """The estimator, names and labels, and the rows that a new label would be learned with."""
+        """Return the content of a model file, including the rows to learn again after a restart."""
         if self._shell is None:
             return None
         for name in (*self._columns, *self._labels):
             if not isinstance(name, (str, int, float, bool)):
-                raise ValueError(f"the name or label {name!r} is neither a string nor a number")
+                raise ValueError(f"the name or label {name!r} must be a string or a number")
         facts = {
             "names": self.feature_names,
             "labels": self.labels,
@@ -228,7 +228,7 @@ class Online(base.MiniBatchClassifier, Part):
         }
         X = np.zeros((len(self._recent), self._shell.n_features_in_))
         for row, (x, _, _) in zip(X, self._recent, strict=True):
-            row[: len(x)] = x[: len(row)]  # rows of a model that was widened and then started anew are wider
+            row[: len(x)] = x[: len(row)]  # rows may be wider after a restart
         arrays = {
             "recent_rows": X,
             "recent_labels": np.array([k for _, k, _ in self._recent], dtype=np.intp),
@@ -237,7 +237,7 @@ class Online(base.MiniBatchClassifier, Part):
         return Learned(facts, arrays, {"estimator": self._shell})
 
     def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
-        """Take up what a file brings."""
+        """Restore the content of a model file."""
         facts, arrays, shell = learned.facts, learned.arrays, learned.parts["estimator"]
         if not isinstance(shell, self.estimator) or not hasattr(shell, "model_"):
             raise ValueError(f"{type(shell).__name__}, which is not the estimator of {type(self).__name__}")
@@ -245,7 +245,7 @@ class Online(base.MiniBatchClassifier, Part):
         names = {label: k for k, label in enumerate(facts["labels"])}
         width, n_classes = shell.n_features_in_, len(shell.classes_)
         if len(columns) != len(facts["names"]) or len(columns) > width or len(names) != len(facts["labels"]):
-            raise ValueError("names or labels that stand twice or are too many")
+            raise ValueError("duplicate names or labels, or too many of them")
         if not 1 <= len(names) <= n_classes:
             raise ValueError(f"{len(names)} labels for {n_classes} classes")
         rows = as_rows(type(self).__name__, arrays["recent_rows"])
@@ -259,7 +259,7 @@ class Online(base.MiniBatchClassifier, Part):
         self._recent.extend(zip(rows.todense(), codes.tolist(), w.tolist(), strict=True))
 
     def _numbers(self, x: Mapping[Any, Any]) -> tuple[Iterable[Hashable], Array]:
-        """Names and values (1, n) of a row; a text is a name of the value 1."""
+        """Return names and values (1, n) of a row. A string becomes a name with the value 1."""
         values = list(x.values())
         if not any(value is None or isinstance(value, str) for value in values):
             with suppress(TypeError, ValueError, OverflowError):
@@ -285,13 +285,11 @@ class Online(base.MiniBatchClassifier, Part):
             raise self._refused("X", X.dtypes.to_dict()) from error
 
     def _refused(self, name: str, given: Any) -> TypeError:
-        return TypeError(
-            f"{type(self).__name__}: {name} must hold real numbers and texts, got {given!r}. "
-            "Take the others apart first, dates for example into hours and weekdays."
-        )
+        do = "Convert other values first, for example dates to hours and weekdays."
+        return InputTypeError(type(self).__name__, name, "must hold real numbers and strings only", repr(given), do)
 
     def _matrix(self, width: int, names: Iterable[Hashable], values: Array) -> Array:
-        """Values in the model's columns: absent names are 0, unknown ones left out."""
+        """Return values in the model's columns: 0 for absent names, without unknown names."""
         layout = self._placed(names)
         if len(layout.known) < len(layout.names):
             values = values[:, layout.known]
@@ -301,7 +299,7 @@ class Online(base.MiniBatchClassifier, Part):
 
     def _placed(self, names: Iterable[Hashable]) -> Layout:
         given, layout = tuple(names), self._layout
-        if given != layout.names:  # most rows have the names of the one before
+        if given != layout.names:  # most rows have the same names as the previous one
             known = [place for place, name in enumerate(given) if name in self._columns]
             columns = np.array([self._columns[given[place]] for place in known], dtype=np.intp)
             layout = self._layout = Layout(given, known, columns)
@@ -315,7 +313,7 @@ class Online(base.MiniBatchClassifier, Part):
         return shell.probabilities(losses)
 
     def _learn(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float, key: int | None = None) -> None:
-        """Learn rows; with ``key``, which is that of a single row, from its forecast if there is one."""
+        """Learn rows. With ``key``, the key of a single row, learn from its forecast if there is one."""
         if self._shell is not None:
             self._predictions.make_forecasts(self._forecast)
         layout = self._placed(names)
@@ -345,13 +343,13 @@ class Online(base.MiniBatchClassifier, Part):
             raise
 
     def _before(self, new: set[Hashable]) -> dict[str, Any]:
-        """What new names and labels change, but for the names themselves."""
+        """Return the attributes that new names and labels change, except the names."""
         widens = self._shell is not None and len(self._columns) + len(new) > self._shell.n_features_in_
         shell, rng = (deepcopy(self._shell), deepcopy(self._rng)) if widens else (self._shell, self._rng)
         return {"_shell": shell, "_rng": rng, "_labels": self._labels}
 
     def _go_back(self, error: BaseException, before: dict[str, Any], first: int, new: set[Hashable]) -> None:
-        """Forget a label, and names, that came with rows that could not be learned."""
+        """Remove a new label and new names whose rows could not be learned."""
         if getattr(error, "rows_learned", 0) == 0:
             self.__dict__.update(before)
             if new and first == 0:
@@ -366,13 +364,13 @@ class Online(base.MiniBatchClassifier, Part):
     def _check_labels(self, y: list[Any], n: int, w: float) -> None:
         who = type(self).__name__
         if len(y) != n:
-            raise ValueError(f"{who}: y must have one label per row, {n}, got {len(y)}.")
+            raise InputError(who, "y", f"must have one label per row, {n}", str(len(y)))
         weights(who, w, n)
         for label in y:
             if label is None or label != label:
-                raise ValueError(f"{who}: y must be a label, got {label!r}. Leave out rows without one.")
+                raise InputError(who, "y", "must be a label", repr(label), "Drop rows without a label.")
             if self.classes is not None and label not in self._labels:
-                raise ValueError(f"{who}: y must be one of classes, {self.labels}, got {label!r}.")
+                raise InputError(who, "y", f"must be one of classes, {self.labels}", repr(label))
 
     def _teach(self, names: Iterable[Hashable], values: Array, y: list[Any], w: float, key: int | None = None) -> None:
         if not y:
@@ -392,7 +390,7 @@ class Online(base.MiniBatchClassifier, Part):
             self._recent.extend((X[t].copy(), int(codes[t]), w) for t in range(len(y))[-_REPLAY:])
 
     def _late_forecast(self, model: Model[Any], key: int) -> Forecast | None:
-        """Return the forecast of a row that was predicted, if it fits the model."""
+        """Return the forecast of a predicted row if it fits the model."""
         forecast = self._predictions.take(key)
         if forecast is None:
             return None
@@ -404,9 +402,8 @@ class Online(base.MiniBatchClassifier, Part):
         if self._shell is not None and n_names > self._shell.n_features_in_:
             width = max(n_names, 2 * self._shell.n_features_in_)
             self._shell.model_.widen(width, self._rng)
-            self._shell.n_features_in_ = width
         self._layout = _NO_LAYOUT
-        # Sorted, so that the order of names within a row does not matter.
+        # Sort them, so that the order of names in a row does not matter.
         for name in sorted(new, key=repr):
             self._columns[name] = len(self._columns)
 
@@ -429,18 +426,18 @@ class Online(base.MiniBatchClassifier, Part):
 
     def _new_shell(self, names: list[Any], rng: np.random.Generator) -> OnlineClassifier[Any]:
         given = {name: value for name, value in self.parameters().items() if name not in ("classes", "seed")}
-        classes = np.empty(max(2, len(names)), dtype=object)  # with a single label so far, the second is still unknown
+        classes = np.empty(max(2, len(names)), dtype=object)  # a second class is needed before its label is known
         classes[: len(names)] = names
-        shell = self.estimator(**given | {"class_weight": self._class_weight(names)})
-        shell.start(max(1, len(self._columns)), classes, rng)
-        # Labels are looked up here, and those of class weights with them.
-        shell.classes_ = np.arange(len(classes))
-        if isinstance(shell.class_weight, dict):
-            shell.class_weight = {names.index(label): weight for label, weight in shell.class_weight.items()}
-        return shell
+        weights = self._class_weight(names)
+        started = self.estimator(**given | {"class_weight": weights}).start(max(1, len(self._columns)), classes, rng)
+        # Labels are looked up in this class, so the classes of the estimator are indices, as are its class weights.
+        if isinstance(weights, dict):
+            weights = {names.index(label): weight for label, weight in weights.items()}
+        fitted = started.fitted_.replace(classes=np.arange(len(classes)))
+        return self.estimator.from_fitted(fitted, **given | {"class_weight": weights})
 
     def _class_weight(self, names: list[Any]) -> Any:
-        """Class weights of the labels that have come so far."""
+        """Return the class weights of the labels so far."""
         given: Any = self.class_weight
         if not isinstance(given, Mapping):
             return given

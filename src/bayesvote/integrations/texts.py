@@ -1,4 +1,4 @@
-"""Texts in rows that are dictionaries: as names with the value 1, in constant memory."""
+"""Encoding of strings in dictionaries as indicator features, in constant memory."""
 
 from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import Any, Protocol
@@ -7,15 +7,15 @@ from bayesvote.core.checks import InputError, overflows
 from bayesvote.core.rows import LARGEST, TOO_LARGE
 from bayesvote.tables import bucket_of, shortened
 
-MOST, BUCKETS = 64, 16  # texts of a name that have a feature each, and features that the others share, as in Columns
+MOST, BUCKETS = 64, 16  # strings per name with a feature each, and features for all others, as in Columns
 
 
 class Names(Container[Hashable], Iterable[Hashable], Protocol):
-    """Names that are known."""
+    """Known names."""
 
 
 def with_indicators(x: Mapping[Any, Any], known: Names) -> dict[Any, Any]:
-    """Return the row with 1 for "name=text" instead of every text, and for "name=" where a text is missing.
+    """Return the row with "name=text" set to 1 for every string, and "name=" for a missing one.
 
     >>> with_indicators({"island": "Dream", "mass": 3750}, [])
     {'island=Dream': 1.0, 'mass': 3750}
@@ -32,7 +32,7 @@ def with_indicators(x: Mapping[Any, Any], known: Names) -> dict[Any, Any]:
 
 
 def too_large(who: str, x: Mapping[Any, Any]) -> InputError:
-    """Return the error about a row with a number too large for float64."""
+    """Return the error for a row with a number too large for float64."""
     name = next((name for name, value in x.items() if overflows(value)), "")
     must = f"must be a finite number below {LARGEST:g} in size"
     return InputError(who, f"{name!r} of x", must, "a number too large for float64", TOO_LARGE)
@@ -46,5 +46,5 @@ def _feature(name: Any, text: str, known: Names) -> str:
 
 
 def _texts(name: Any, known: Names) -> int:
-    """How many texts of a name are known."""
+    """Return the number of known strings of a name."""
     return sum(isinstance(one, str) and one.startswith(f"{name}=") for one in known)

@@ -1,4 +1,4 @@
-"""How an adapter gets the parameters of the estimator that it wraps, all of them, written nowhere twice."""
+"""Constructors of adapters, derived from the signatures of the wrapped estimators."""
 
 import inspect
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from bayesvote.core.checks import InputError
 from bayesvote.core.names import initializer
 from bayesvote.estimators import OnlineClassifier
 
-# Parameters for rows in chunks: an adapter is given a seed, and its rows one by one.
+# Parameters for chunks of rows. An adapter has a seed and gets single rows.
 _LEFT_OUT = ("random_state", "shuffle", "horizon")
 _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
@@ -18,9 +18,9 @@ _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 def wrap(
     adapter: Any, estimator: type[OnlineClassifier[Any]], begin: Callable[[Any], None], first: str = "", **more: Any
 ) -> None:
-    """Let an adapter take what its estimator takes, but for some, with a parameter before and some behind.
+    """Give an adapter class a constructor with the parameters of its estimator and further ones, first and last.
 
-    ``begin`` does the rest of the construction.
+    ``begin`` is called at the end of the constructor.
     """
     own = [one.replace(kind=_EITHER) for one in inspect.signature(estimator).parameters.values()]
     parameters = [inspect.Parameter(first, _EITHER, annotation=Any)] if first else []
@@ -31,13 +31,13 @@ def wrap(
 
     def checked(made: Any) -> None:
         if made.columns:
-            must = "must be None, as rows of single instances are not read as tables"
-            do = "Leave it out: text is read as categories, and numbers as numbers."
+            must = "must be None, as single rows are not read as tables"
+            do = "Omit it: strings are read as categories, and numbers as numbers."
             raise InputError(adapter.__name__, "columns", must, repr(made.columns), do)
         _check_seed(adapter.__name__, seed, getattr(made, seed))
         begin(made)
 
-    hints = dict.fromkeys(_LEFT_OUT, "Rows come one by one, so it has no meaning here; leave it out.")
+    hints = dict.fromkeys(_LEFT_OUT, "It has no effect on single rows; omit it.")
     hints["random_state"] = f"Use {seed}= instead."
     type.__setattr__(adapter, "__init__", initializer(parameters, checked, hints))
 
@@ -50,5 +50,5 @@ def _check_seed(who: str, name: str, seed: Any) -> None:
 
 
 def parameters_of(adapter: Any) -> dict[str, Any]:
-    """What the constructor of an adapter was given."""
+    """Return the arguments of an adapter's constructor."""
     return {name: getattr(adapter, name) for name in inspect.signature(type(adapter)).parameters}

@@ -501,7 +501,7 @@ def _save(training: Training, path: Path) -> None:
 def _named(training: Training) -> Any:
     """The model, with the names of its features."""
     if training.columns is not None and not hasattr(training.model, "columns_"):
-        training.model.feature_names_in_ = np.array(training.columns[:-1], dtype=object)
+        training.model.name_features(training.columns[:-1])
     return training.model
 
 

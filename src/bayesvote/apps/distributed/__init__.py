@@ -1,8 +1,8 @@
-"""Past one machine: members trained apart, on shards of the data, and weighed together.
+"""Distributed training: members trained on separate shards of the data, then weighted on all shards.
 
-Shards train members, which are frozen; all shards pass their rows through all members; what they found is merged in
-order of shard. An engine does the work: the plain :class:`Loop`, or :class:`Dask` on many processes or machines. The
-model does not depend on it, bit for bit.
+Each shard trains members, which are then frozen. All shards pass their rows through all members, and the results are
+merged in the order of the shards. An engine runs the work: :class:`Loop` in this process, or :class:`Dask` on many
+processes or machines. The model is the same for every engine, bit for bit.
 """
 
 import os
@@ -53,35 +53,35 @@ def fit(
     time_limit: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> BayesianEnsembleClassifier:
-    """Train members on shards, each on its own, and weigh all of them on all shards.
+    """Train members on each shard separately, and weight all members on all shards.
 
-    Each shard trains a few members, which are then frozen. Then every shard passes its rows through all members, but
-    for those that it trained, and what the weights learn from that is added up in the order of the shards. The model
-    does not depend on the engine, on the number of workers, or on which of them were lost meanwhile.
+    Each shard trains a few members, which are then frozen. Then every shard passes its rows through all members except
+    those that it trained. The statistics of the weights are summed in the order of the shards. The model does not
+    depend on the engine, the number of workers, or lost workers.
 
     Parameters
     ----------
     data
-        The shards: paths and globs of LIBSVM, CSV or Parquet files, a shard each; a dask.dataframe, whose partitions
-        they are; a pair (X, y) of dask.arrays, cut into the same blocks of rows; or a list of pairs (X, y) in memory.
+        The shards: paths or globs of LIBSVM, CSV or Parquet files, one shard per file; a dask.dataframe, one shard per
+        partition; a pair (X, y) of dask.arrays with the same blocks of rows; or a list of pairs (X, y) in memory.
     classifier
-        What to train; it stays as it is. Its ``n_members`` are those of all shards together, 128 if no classifier is
-        given. Members are a name; or a bank, of which a copy is trained by each of as many shards as make up that
-        number. Its defaults are made for a stream. In the place of the members "adaptive" shards train
-        :func:`shard_members`, and in the place of the weights "drifting", which depend on the order of the rows, are
-        those of "joint_gaussian". A ``random_state`` of None means 0.
+        The configuration; the object itself stays unfitted. Its ``n_members`` is the total over all shards, 128 if no
+        classifier is passed. Its members are a name or a bank. Enough shards train a copy of a bank each to reach that
+        total. The defaults suit a stream, so two of them change: shards train :func:`shard_members` instead of
+        "adaptive" members, and the weighter is "joint_gaussian" instead of "drifting", which depends on the order of
+        the rows. A ``random_state`` of None means 0.
     target
-        The label's column, by name or place; the last one by default.
+        Column of the labels, by name or position; the last one by default.
     classes
-        All labels that can come, if not those of the shards.
+        All possible labels, by default those in the shards.
     format, bad_lines, header, decimal, features
-        Of files, as in :func:`bayesvote.datasets.stream`.
+        Options for files, as in :func:`bayesvote.datasets.stream`.
     engine
-        What does the work: ``Loop()``, the default, or ``Dask(...)``.
+        ``Loop()``, the default, or ``Dask(...)``.
     record
-        A folder in which finished shards are kept. A second start with the same folder goes on from there.
+        Folder for the results of finished shards. A second run with the same folder resumes from them.
     bad_shards
-        "error", or "skip": shards that fail are left out, with a warning.
+        "error" stops at the first shard that fails. "skip" leaves such shards out, with a warning.
     time_limit
         Seconds after which a TimeoutError is raised.
     on_progress
@@ -90,7 +90,7 @@ def fit(
     Returns
     -------
     BayesianEnsembleClassifier
-        A new one, fitted. Its members are frozen, and its weights go on learning with ``partial_fit``.
+        A new fitted classifier. Its members are frozen; ``partial_fit`` updates its weights.
 
     Examples
     --------
@@ -125,15 +125,15 @@ def weigh(
     time_limit: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> BayesianEnsembleClassifier:
-    """Let the weights of frozen members learn from further shards; exact.
+    """Update the weights of frozen members with further shards, exactly.
 
     Parameters
     ----------
     data, target, format, bad_lines, header, decimal, features, engine, record, bad_shards, time_limit, on_progress
         As in :func:`fit`.
     classifier
-        A fitted one, of frozen members: one that ``fit`` returned, or that was fitted with members that were. Its
-        weights go on from where they are; it is changed when all shards are done, and not before.
+        A fitted classifier with frozen members, such as one that ``fit`` returned. It changes only after all shards
+        are done.
     """
     reading = Reading(format, target, bad_lines, header=header, decimal=decimal, features=features)
     job = Job(engine, record=record, bad_shards=bad_shards, time_limit=time_limit, on_progress=on_progress)

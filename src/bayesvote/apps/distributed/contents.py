@@ -1,4 +1,4 @@
-"""What shards hold, and whether they hold the same: columns, width, labels."""
+"""Contents of shards, and checks that they agree: columns, width, labels."""
 
 import json
 from typing import Any, NamedTuple
@@ -12,48 +12,48 @@ from bayesvote.io.open_stream import is_code
 from bayesvote.tables import Columns
 
 WHO = "distributed"
-MOST_LABELS = 100  # more than this, if they were not named, are probably those of a wrong column
+MOST_LABELS = 100  # more labels that the user did not name probably come from a wrong column
 
 
 class Contents(NamedTuple):
-    """What a shard holds, found in a first pass."""
+    """Contents of a shard, found in a first pass."""
 
     n_rows: int
     labels: list[Any]
     n_features: int
     names: list[str] | None  # of the features
-    may_be_wider: bool = False  # LIBSVM text only tells the features that it has
-    has_text: bool = False  # columns are to be encoded
+    may_be_wider: bool = False  # LIBSVM text shows only the features that it has
+    has_text: bool = False  # columns must be encoded
     written: bool = False  # labels come from a file, where numbers are texts
 
     def to_json(self) -> bytes:
-        """As bytes, to be recorded."""
+        """Return the contents as bytes."""
         return json.dumps(self._asdict()).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> "Contents":
-        """From what ``to_json`` has written."""
+        """Return the contents that ``to_json`` wrote."""
         return cls(**json.loads(data))
 
 
-class Table(NamedTuple):
-    """What all shards have in common."""
+class ShardSchema(NamedTuple):
+    """Columns and classes of all shards."""
 
     n_features: int
     names: list[str] | None
     classes: NDArray[Any]
-    columns: Columns | None = None  # how they are encoded, if they are
+    columns: Columns | None = None  # their encoding, if they are encoded
 
 
 def agreed(
-    found: dict[int, Contents], classes: ArrayLike | None, known: Table | None
-) -> tuple[Table, dict[int, Failure]]:
-    """What shards have in common, and what is wrong with those that do not fit the first, or a table that is known."""
+    found: dict[int, Contents], classes: ArrayLike | None, known: ShardSchema | None
+) -> tuple[ShardSchema, dict[int, Failure]]:
+    """Return the schema of all shards, and the failures of shards that do not fit it, or do not fit a known one."""
     if not found:
-        raise InputError(WHO, "data", "must have a shard that can be read", "none")
+        raise InputError(WHO, "data", "must have at least one readable shard", "none")
     found = _with_codes(found, classes, known)
     first = _usual(found) if known is None else Contents(0, known.classes.tolist(), known.n_features, known.names)
-    as_in = "as in most shards" if known is None else "as those that the model knows"
+    as_in = "as in most shards" if known is None else "as in the fitted model"
     named = None if classes is None else np.unique(np.asarray(label_array(classes, "classes")))
     text = any(isinstance(label, str) for one in (first, *found.values()) for label in one.labels[:1])
     good, faults = [], {}
@@ -70,20 +70,22 @@ def agreed(
     labels = labels if named is None else named
     if good and len(labels) < 2:
         got = f"only {labels.tolist()[0]!r}" if len(labels) else "no rows"
-        raise InputError(WHO, "the shards", "must have two labels or more in all", got, "Is target the right column?")
+        raise InputError(
+            WHO, "the shards", "must have at least two labels in total", got, "Check that target is the right column."
+        )
     if named is None and len(labels) > MOST_LABELS:
         raise InputError(
             WHO,
             "the shards",
-            f"must have at most {MOST_LABELS} labels that are not named",
+            f"must have at most {MOST_LABELS} labels if classes are not named",
             f"{len(labels)}, the first {labels.tolist()[0]!r}",
-            "Is target the right column? If so, name all labels, as classes.",
+            "Check that target is the right column. If it is, pass all labels as classes.",
         )
-    return Table(max((one.n_features for one in good), default=0), first.names, labels), faults
+    return ShardSchema(max((one.n_features for one in good), default=0), first.names, labels), faults
 
 
-def _with_codes(found: dict[int, Contents], classes: Any, known: Table | None) -> dict[int, Contents]:
-    """Make texts of the integers of files if the labels of other files are codes such as 01."""
+def _with_codes(found: dict[int, Contents], classes: Any, known: ShardSchema | None) -> dict[int, Contents]:
+    """Convert integer labels of files to text if other files have labels such as 01."""
     labels = [label for one in found.values() for label in one.labels] if known is None else known.classes.tolist()
     texts = [label for label in (labels if classes is None else np.asarray(classes).tolist()) if isinstance(label, str)]
     if not any(map(is_code, texts)):
@@ -97,7 +99,7 @@ def _with_codes(found: dict[int, Contents], classes: Any, known: Table | None) -
 
 
 def _usual(found: dict[int, Contents]) -> Contents:
-    """The first of those shards that agree about their columns with most others."""
+    """Return the first shard whose columns are the most frequent ones."""
     ordered = [found[place] for place in sorted(found)]
     kinds = [sorted(one.names) if one.names is not None else one.may_be_wider or one.n_features for one in ordered]
     return ordered[max(range(len(kinds)), key=lambda place: (kinds.count(kinds[place]), -place))]
@@ -122,11 +124,11 @@ def _check_labels(one: Contents, text: bool, named: NDArray[Any] | None) -> None
     unknown = [] if named is None else [label for label in one.labels if label not in named.tolist()]
     if named is not None and unknown:
         must = f"must be among the classes {named.tolist()[:20]}"
-        raise InputError("", "its labels", must, repr(unknown[0]), "Name all labels that can come.")
+        raise InputError("", "its labels", must, repr(unknown[0]), "Pass all possible labels as classes.")
 
 
 def order_of(found: list[str] | None, names: list[str], as_in: str = "as in other shards") -> list[int] | None:
-    """Places of the named columns among those found; None if they are the same."""
+    """Return the positions of the named columns among those found, or None if they are the same."""
     if found == names:
         return None
     if found is None or sorted(found) != sorted(names):

@@ -1,4 +1,4 @@
-"""Dask as the engine: shards on the worker processes of this machine, or of a cluster."""
+"""Engine on Dask: worker processes of this machine or of a cluster."""
 
 import os
 import signal
@@ -18,37 +18,37 @@ from bayesvote.io.open_stream import require_extra
 WHO = "Dask"
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _SETTINGS = {
-    # A worker that was killed is started again by its nanny. With the default of 15 s it can be given up before it is
-    # back, and the cluster then waits for it for ever.
+    # The nanny restarts a killed worker. With the default of 15 s, the cluster can drop the worker before it is back,
+    # and then waits for it forever.
     "distributed.deploy.lost-worker-timeout": "1 hour",
-    "distributed.scheduler.allowed-failures": 5,  # workers that may be lost over a shard before it is suspected
+    "distributed.scheduler.allowed-failures": 5,  # lost workers before a shard is suspected
     "distributed.scheduler.no-workers-timeout": "1 hour",
     "distributed.comm.timeouts.connect": "60 s",
     "distributed.admin.system-monitor.gil.enabled": False,
 }
-_KILLED = Failure("KilledWorker", "it ends the workers that work on it, perhaps for want of memory")
-_PATIENCE = 20  # seconds for a cluster of this machine to end
-_CALLS = 10  # how often a shard is asked for again when the scheduler has lost it
+_KILLED = Failure("KilledWorker", "its workers were killed, perhaps because memory ran out")
+_PATIENCE = 20  # seconds in which a local cluster must close
+_CALLS = 10  # resubmissions of a shard that the scheduler has lost
 
 
 class Dask:
-    """Does the work on Dask workers: processes of this machine, or those of a scheduler.
+    """Engine that runs work on Dask workers: processes of this machine, or those of a scheduler.
 
-    Dask's scheduler and workers run what they are sent, whoever sends it. So only connections of this machine to
-    itself and those by TLS are used, unless ``insecure`` says that the network is to be trusted.
+    Dask's scheduler and workers run code from anyone who can connect. So only local connections and TLS are allowed,
+    unless ``insecure=True``.
 
     Parameters
     ----------
     workers : int, optional
-        Worker processes to start on this machine; one per core by default.
+        Number of worker processes on this machine; one per core by default.
     scheduler : str, optional
-        Address of a scheduler that runs already, such as "tls://node1:8786", instead.
+        Address of a running scheduler, such as "tls://node1:8786".
     client : distributed.Client, optional
-        A client of the user's own, instead, which stays open.
+        A client to use. It is not closed.
     memory_limit : str
-        Memory of each worker process that is started.
+        Memory of each started worker process.
     insecure : bool
-        Whether a scheduler on another machine may be talked to without TLS.
+        Allow connections to other machines without TLS.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Dask:
         if workers is not None:
             integer(WHO, "workers", workers)
         if sum(given is not None for given in (workers, scheduler, client)) > 1:
-            raise InputError(WHO, "workers", "must be given alone: workers, a scheduler or a client")
+            raise InputError(WHO, "workers", "must not be combined with scheduler or client")
         if scheduler is not None:
             check_address(scheduler, insecure)
         require_extra(WHO, "distributed", "dask", "to run on Dask")
@@ -98,7 +98,7 @@ class Dask:
         self._depth -= 1
         if self._depth == 0:
             self._client = None
-            with suppress(TimeoutError):  # the work is done all the same
+            with suppress(TimeoutError):  # the work is complete
                 self._stack.close()
 
     @property
@@ -112,15 +112,15 @@ class Dask:
         return self._client
 
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers that were started on this machine and run."""
+        """Return the process ids of the running workers on this machine."""
         return _pids(getattr(self._client, "cluster", None))
 
     def map(
         self, work: Work[T], items: Sequence[T], shared: Sequence[Any] = (), deadline: float | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """Do the work on the workers; answers come as they are ready."""
+        """Run the work on the workers, yielding results as they arrive."""
         client = self._client
-        # As tasks, what is shared can be made again from what the scheduler keeps, whatever workers are lost.
+        # As tasks, the shared values survive lost workers: the scheduler can send them again.
         held = [_submitted(client, _itself, [one])[0] for one in shared]
         suspects = []
         for place, answer in self._answers(work, items, held, range(len(items)), deadline):
@@ -128,7 +128,7 @@ class Dask:
                 suspects.append(place)
             else:
                 yield place, answer
-        # A lost worker is blamed on all that waited there. Who ends it alone, too, is to blame.
+        # A lost worker counts against every item that waited there. Run each one alone to find the cause.
         for suspect in suspects:
             for place, answer in self._answers(work, items, held, [suspect], deadline):
                 yield place, answer
@@ -136,7 +136,7 @@ class Dask:
     def _answers(
         self, work: Work[T], items: Sequence[T], held: Sequence[Any], chosen: Sequence[int], deadline: float | None
     ) -> Iterator[tuple[int, Any]]:
-        """Answers of the chosen items, as they come."""
+        """Yield the results of the chosen items as they arrive."""
         from distributed import as_completed
 
         client, calls = self._client, dict.fromkeys(chosen, 0)
@@ -150,7 +150,7 @@ class Dask:
                 if future.cancelled() or future.status == "lost":
                     calls[place] += 1
                     if calls[place] > _CALLS:
-                        raise ConnectionError(f"{WHO}: the scheduler is gone, or has lost a shard {_CALLS} times.")
+                        raise ConnectionError(f"{WHO}: the scheduler has stopped, or has lost a shard {_CALLS} times.")
                     (again,) = _submitted(client, attempted, [items[place]], work=work, shared=held)
                     places[again] = place
                     ready.add(again)
@@ -178,7 +178,7 @@ class Dask:
             dashboard_address="127.0.0.1:0",
             worker_dashboard_address=None,
             memory_limit=self._memory_limit,
-            silence_logs=50,  # what becomes of shards is said by the run itself
+            silence_logs=50,  # the run reports the shards itself
             env={"BAYESVOTE_THREADS": str(threads)},
         )
         stack.callback(_end, cluster)
@@ -186,24 +186,24 @@ class Dask:
 
 
 def check_address(address: str, insecure: bool) -> None:
-    """Refuse an address over which anybody on the network could run code here or there."""
+    """Reject an address over which anyone on the network could run code."""
     found = urlsplit(address if "://" in address else f"tcp://{address}")
     if found.scheme in ("tls", "inproc", "wss") or insecure or found.hostname in _LOOPBACK:
         return
     raise InputError(
         WHO,
         "scheduler",
-        "must be on this machine or be reached by TLS, as Dask runs whatever it is sent",
+        "must be on this machine or use TLS, as Dask runs any code that it receives",
         repr(address),
-        "Give a tls:// address or, on a network that you trust, pass",
+        "Pass a tls:// address or, on a trusted network,",
         Argument("insecure"),
     )
 
 
 def _end(cluster: Any) -> None:
-    """End a cluster of this machine, whose work is done.
+    """Close a local cluster.
 
-    Up to Dask 2026.3, one that was just starting a killed worker again waits for it for ever.
+    Up to Dask 2026.3, a cluster that was restarting a killed worker waits for it forever, so its processes are killed.
     """
     try:
         cluster.close(timeout=_PATIENCE)
@@ -219,7 +219,7 @@ def _pids(cluster: Any) -> list[int]:
 
 
 def _answer(future: Any, deadline: float | None) -> Any:
-    """The answer, or what became of the workers that were to give it."""
+    """Return the result, or the failure of its workers."""
     from distributed.scheduler import KilledWorker
 
     try:
@@ -234,7 +234,7 @@ def _answer(future: Any, deadline: float | None) -> Any:
 
 def _submitted(client: Any, call: Any, items: Sequence[Any], **shared: Any) -> list[Any]:
     with warnings.catch_warnings():
-        # Members are sent as large tasks on purpose, which Dask advises against.
+        # Dask warns about large tasks, but the members are large.
         warnings.filterwarnings("ignore", message="Sending large graph")
         return list(client.map(call, items, pure=False, **shared))
 

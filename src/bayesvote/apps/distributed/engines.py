@@ -1,4 +1,4 @@
-"""What an engine is: something that does one piece of work for every shard. The plain loop is the reference."""
+"""Engines run a function for every shard. The plain loop is the reference."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ Work = Callable[[T, Sequence[Any]], Any]  # of an item and of what all items sha
 
 
 class Failure(NamedTuple):
-    """What went wrong with an item: the kind of the error, and what it says."""
+    """The failure of an item: the class and the message of the error."""
 
     kind: str
     text: str
@@ -22,36 +22,36 @@ class Failure(NamedTuple):
 
 
 class Engine(Protocol):
-    """Does work for many items, anywhere and in any order.
+    """Protocol of an engine, which runs work for many items, anywhere and in any order.
 
-    An engine is entered before it is used, and may be used for several maps. Work is a pure function that can be
-    pickled, of an item and of what is shared by all items; it may be done twice for an item, of which any answer will
-    do. A :class:`Failure` is answered for an item whose work failed.
+    An engine is a context manager, and may be used for several maps. Work is a pure function that can be pickled. Its
+    arguments are an item and the values that all items share. An engine may run it twice for an item and use either
+    result. The result for an item whose work raised an error is a :class:`Failure`.
     """
 
     def __enter__(self) -> Self:
-        """Get ready."""
+        """Start the engine."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of everything."""
+        """Release all resources."""
 
     @property
     def link(self) -> str | None:
-        """Address of a page that shows the work, if there is one."""
+        """Address of a page that shows the progress, if there is one."""
 
     def map(
         self, work: Work[T], items: Sequence[T], shared: Sequence[Any] = (), deadline: float | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the place of an item and its answer, as the answers come.
+        """Yield the index of an item and its result, as results arrive.
 
         After the deadline, a time of ``time.monotonic``, a TimeoutError is raised.
         """
 
 
 class Loop:
-    """One item after the other, in this process."""
+    """Engine that runs one item after the other in this process."""
 
     link: str | None = None
 
@@ -66,7 +66,7 @@ class Loop:
     def map(
         self, work: Work[T], items: Sequence[T], shared: Sequence[Any] = (), deadline: float | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """Do the work in the order of the items; the time is looked at between two of them."""
+        """Run the work in the order of the items, checking the deadline between two of them."""
         for place, item in enumerate(items):
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError
@@ -74,10 +74,10 @@ class Loop:
 
 
 def attempted(item: T, work: Work[T], shared: Sequence[Any]) -> Any:
-    """The answer of work, or its failure; what stops the process is no failure of the work."""
+    """Return the result of work, or its failure. Exceptions such as KeyboardInterrupt pass through."""
     try:
         return work(item, shared)
     except RefusalError as error:
         return Failure(type(error).__name__, error.sentence()[:2000])
     except Exception as error:
-        return Failure(type(error).__name__, str(error)[:2000] or "(it says nothing)")
+        return Failure(type(error).__name__, str(error)[:2000] or "(no message)")

@@ -12,37 +12,37 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.apps.distributed.contents import WHO, Contents, Table, order_of
+from bayesvote.apps.distributed.contents import WHO, Contents, ShardSchema, order_of
 from bayesvote.core.checks import InputError, InputTypeError, label_array
 from bayesvote.datasets import stream, survey
 from bayesvote.tables import has_text, is_table, read_table
 
 
 class Shard(Protocol):
-    """A part of the rows that can be read anywhere, more than once, always the same."""
+    """A part of the rows that any process can read, more than once, with the same result."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Name in error messages."""
 
     @property
     def identity(self) -> str:
-        """By which it is known again: two shards of one identity are one."""
+        """Key that only equal shards share."""
 
     @property
     def version(self) -> str:
-        """Something that changes when its rows do."""
+        """Text that changes when the rows change."""
 
     def survey(self) -> Contents:
-        """Find out what it holds."""
+        """Return its contents."""
 
-    def chunks(self, table: Table) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Rows and their labels, some at a time: arrays with the columns of the table, or tables to be encoded."""
+    def chunks(self, table: ShardSchema) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """Yield chunks of rows and labels: arrays with the columns of the schema, or tables to be encoded."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read; see :func:`bayesvote.datasets.stream`."""
+    """Options for reading files; see :func:`bayesvote.datasets.stream`."""
 
     format: str = "auto"
     target: str | int | None = None
@@ -55,7 +55,7 @@ class Reading:
     labels: str = "auto"
 
     def arguments(self) -> dict[str, Any]:
-        """What ``stream`` and ``survey`` take, but for the path."""
+        """Return the arguments of ``stream`` and ``survey`` except the path."""
         return asdict(self)
 
 
@@ -73,17 +73,17 @@ class FileShard:
 
     @property
     def identity(self) -> str:
-        """The file's own path, without links."""
+        """The path with symbolic links resolved."""
         return os.path.realpath(self.path)
 
     @property
     def version(self) -> str:
-        """How it is read, its size, and when it was changed."""
+        """The reading options, size and modification time."""
         found = os.stat(self.path)
         return json.dumps([asdict(self.reading), found.st_size, found.st_mtime_ns])
 
     def survey(self) -> Contents:
-        """Read the labels; of CSV and LIBSVM text, that is everything."""
+        """Read the labels. In CSV and LIBSVM text this reads the whole file."""
         found = survey(self.path, **self.reading.arguments())
         rows = self._open(found.n_features or None, "text" if found.labels.dtype.kind == "U" else self.reading.labels)
         try:
@@ -100,7 +100,7 @@ class FileShard:
             written=True,
         )
 
-    def chunks(self, table: Table) -> Iterator[tuple[Any, NDArray[Any]]]:
+    def chunks(self, table: ShardSchema) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Read the file chunk by chunk."""
         labels = "text" if table.classes.dtype.kind == "U" else self.reading.labels
         rows = self._open(table.n_features if table.names is None else None, labels)
@@ -126,7 +126,7 @@ class ArrayShard:
 
     @property
     def identity(self) -> str:
-        """Its place in the list."""
+        """Its position in the list."""
         return self.name
 
     @property
@@ -150,24 +150,24 @@ class ArrayShard:
 
     @property
     def names(self) -> list[str] | None:
-        """Those of the columns, if it is a table."""
+        """Names of the columns of a table."""
         return [*read_table(WHO, self._some(slice(0, 1))).columns] if is_table(self.X) else None
 
     def survey(self) -> Contents:
-        """Look at the labels."""
+        """Read the labels."""
         names = self.names
         rows = read_table(WHO, self.X).n if names is not None else self.X.shape[0]
         if rows != len(self.y):
             raise InputError(WHO, self.name, f"must have one label for each of its {rows} rows", str(len(self.y)))
         labels = plain(self.y)
         if labels.dtype.kind == "f" and np.isnan(labels).any():
-            raise InputError(WHO, "labels", "must be known of all rows", "missing ones", "Leave such rows out.")
+            raise InputError(WHO, "labels", "must not be missing", "missing labels", "Drop rows without a label.")
         width = self.X.shape[1] if names is None else len(names)
         text = names is not None and (self.columns is not None or has_text(self.X))
         return Contents(rows, np.unique(labels).tolist(), width, names, has_text=text)
 
-    def chunks(self, table: Table) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Give some rows at a time."""
+    def chunks(self, table: ShardSchema) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """Yield chunks of rows."""
         names = self.names
         for start in range(0, len(self.y), self.chunk_size):
             rows = slice(start, start + self.chunk_size)
@@ -179,8 +179,8 @@ class ArrayShard:
         return self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]
 
 
-def chosen(X: Any, found: list[str] | None, table: Table) -> Any:
-    """Rows with the columns of a table: as they are if these are to be encoded, which finds them by name."""
+def chosen(X: Any, found: list[str] | None, table: ShardSchema) -> Any:
+    """Return rows with the columns of the schema. Rows to be encoded stay as they are."""
     if table.columns is not None:
         return X if is_table(X) else dict(zip(found or (), X.T, strict=True))
     order = None if table.names is None else order_of(found, table.names)
@@ -191,7 +191,7 @@ def chosen(X: Any, found: list[str] | None, table: Table) -> Any:
 
 
 def shards_of(data: Any, reading: Reading) -> list[Shard]:
-    """The shards of what a user gives: a path or several, globs among them; pairs (X, y); or Dask's collections."""
+    """Return the shards of paths, globs, pairs (X, y) or collections of Dask."""
     module = type(data).__module__.partition(".")[0]
     first = type(data[0]).__module__.partition(".")[0] if isinstance(data, tuple) and data else ""
     if module.startswith("dask") or first.startswith("dask"):
@@ -217,29 +217,29 @@ def shards_of(data: Any, reading: Reading) -> list[Shard]:
 
 
 def _files(paths: Sequence[str | os.PathLike[str]], reading: Reading) -> list[Shard]:
-    """Files in the order of the paths, those of a glob by name."""
+    """Return the shards of files in the order of the paths, those of a glob sorted by name."""
     found: list[str] = []
     for path in [os.fspath(one) for one in paths]:
         matches = [path] if Path(path).is_file() else sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
         if not matches:
-            what = "must name files" if glob.has_magic(path) else "must be a file"
+            what = "must match files" if glob.has_magic(path) else "must be a file"
             got = "a folder" if Path(path).is_dir() else "nothing there"
             raise InputError(
-                WHO, repr(path), what, got, f"Name its files, such as {path}/*.parquet." * Path(path).is_dir()
+                WHO, repr(path), what, got, f"Pass its files, such as {path}/*.parquet." * Path(path).is_dir()
             )
         found += matches
     return [FileShard(path, reading) for path in found]
 
 
 def without_duplicates(shards: Sequence[Shard]) -> tuple[list[Shard], list[str]]:
-    """Each shard once, and the names of those that came again."""
+    """Return each shard once, and the names of the duplicates."""
     kept: dict[str, Shard] = {}
     again = [shard.name for shard in shards if kept.setdefault(shard.identity, shard) is not shard]
     return list(kept.values()), again
 
 
 def without_names(X: Any) -> Any:
-    """A table as it is or, if it has numbers alone and no texts for names, an array, as scikit-learn takes it."""
+    """Return a table as it is; if it has only numbers and its names are not strings, return an array."""
     names = getattr(X, "columns", None) if hasattr(X, "iloc") else None
     if names is None or all(isinstance(name, str) for name in names) or has_text(X):
         return X
@@ -247,10 +247,10 @@ def without_names(X: Any) -> Any:
 
 
 def plain(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels as an array of one type, which tables may hold as objects."""
+    """Return labels as an array of one type. Tables may hold them as objects."""
     if labels.dtype.kind != "O":
         return labels
     values = labels.tolist()
     if any(label is None or label != label for label in values):
-        raise InputError(WHO, "labels", "must be known of all rows", "missing ones", "Leave such rows out.")
+        raise InputError(WHO, "labels", "must not be missing", "missing labels", "Drop rows without a label.")
     return np.asarray(label_array(values)) if values else np.empty(0, dtype=str)

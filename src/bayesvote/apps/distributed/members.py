@@ -1,19 +1,19 @@
-"""Which members the shards train, and how many of them each."""
+"""Members that shards train, and their number per shard."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from bayesvote.members import Bank, NaiveBayesBank, PerceptronBank, Scaled, TreeBank, Union
 
-PER_SHARD = 6  # members that a shard trains at least, if there are shards enough
-_MOST_BYTES = 2**26  # of the rows that trees are grown from
+PER_SHARD = 6  # least number of members per training shard, if there are enough shards
+_MOST_BYTES = 2**26  # of the rows that trees learn from
 _MOST_ROWS = 2**16
 
 
 def shard_members(n_features: int, n_members: int = 8) -> Union:
-    """What a shard trains unless members are named: trees and one refined over them, Perceptrons and naive Bayes.
+    """Return the default members of a shard: trees, a refined tree, Perceptrons and naive Bayes.
 
-    One in eight is a Perceptron, and one a naive Bayes. Trees are grown from as many rows as 64 MB hold, up to 65,536.
+    One in eight is a Perceptron, and one a naive Bayes. Trees learn from as many rows as fit into 64 MB, up to 65,536.
     """
     few = max(1, n_members // 8)
     rows = min(_MOST_ROWS, max(2048, _MOST_BYTES // (5 * n_features)))
@@ -28,9 +28,9 @@ def shard_members(n_features: int, n_members: int = 8) -> Union:
 
 
 def spread(n_rows: Sequence[int], n_members: int, bank: Bank[Any] | None) -> dict[int, int]:
-    """How many members each shard trains, by its place: m in all, over shards that have rows, evenly.
+    """Return the number of members per training shard, spread evenly over the shards with rows.
 
-    A bank is trained as it is, by as many shards as make up the number of members; at least by two.
+    A bank keeps its size. Enough shards train a copy of it to reach the total, and at least two do.
 
     >>> spread([10, 0, 10, 10], 10, None)
     {0: 5, 2: 5}

@@ -1,14 +1,14 @@
-"""Merging what the shards found, in their order, whatever the order in which it arrives."""
+"""Merging of shard results in shard order, for any order of arrival."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 class InOrder:
-    """Merges the parts of n places two by two, by a tree whose shape depends on n only.
+    """Merges n parts pairwise, in a tree whose shape depends on n only.
 
-    So the result does not depend on the order of arrival, and few parts wait for others. A place that has nothing to
-    give must be said to have None; a part that comes again is left out.
+    The result does not depend on the order of arrival, and few parts are kept in memory. Pass None for a missing part.
+    A part that is added again is ignored.
 
     Examples
     --------
@@ -28,25 +28,25 @@ class InOrder:
 
     @property
     def complete(self) -> bool:
-        """Whether all places were heard of."""
+        """True once all parts were added."""
         return len(self._seen) == self._n
 
     @property
     def result(self) -> Any:
-        """All parts, merged; None if there are none."""
+        """The merged parts, or None if all were None."""
         if not self.complete:
             raise ValueError(f"{self._n - len(self._seen)} of {self._n} parts are missing")
         return self._waiting.get((self._height, 0))
 
     def add(self, place: int, part: Any) -> None:
-        """Take the part of a place."""
+        """Add the part at an index."""
         if place in self._seen:
             return
         self._seen.add(place)
         level = 0
         while level < self._height:
             other = place ^ 1
-            if other << level < self._n:  # otherwise there is nothing at the other side, ever
+            if other << level < self._n:  # otherwise the node has no sibling
                 if (level, other) not in self._waiting:
                     break
                 left, right = self._waiting.pop((level, other)), part

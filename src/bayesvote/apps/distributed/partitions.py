@@ -1,4 +1,4 @@
-"""Dask's collections: their partitions as shards, and predictions over them, made when they are asked for."""
+"""Collections of Dask: their partitions as shards, and lazy predictions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,36 +7,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.apps.distributed.contents import WHO, Contents, Table
+from bayesvote.apps.distributed.contents import WHO, Contents, ShardSchema
 from bayesvote.apps.distributed.inputs import ArrayShard, Reading, without_names
 from bayesvote.core.checks import InputError, InputTypeError
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionShard:
-    """A partition: what makes it, to be computed where the shard is read, in one process and always the same."""
+    """A delayed partition, computed in the process that reads the shard."""
 
     parts: tuple[Any, ...]  # one delayed table, or a delayed array and the delayed labels
-    target: Any  # the name of a column, which need not be a text
+    target: Any  # name of a column, not always a string
     name: str
     reading: Reading
 
     @property
     def identity(self) -> str:
-        """Its key, which Dask makes of what it is computed from."""
+        """The key in Dask's graph."""
         return str([part.key for part in self.parts])
 
     @property
     def version(self) -> str:
-        """Its key, and which column holds the labels."""
+        """The key and the column of the labels."""
         return f"{self.identity} {self.target} {self.reading.columns}"
 
     def survey(self) -> Contents:
-        """Compute it, and look at the labels."""
+        """Compute the partition and read its labels."""
         return self._computed().survey()
 
-    def chunks(self, table: Table) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Compute it, then give some rows at a time."""
+    def chunks(self, table: ShardSchema) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """Compute the partition and yield chunks of rows."""
         yield from self._computed().chunks(table)
 
     def _computed(self) -> ArrayShard:
@@ -48,7 +48,7 @@ class PartitionShard:
 
 
 def partitions(data: Any, reading: Reading) -> list[Any]:
-    """The partitions of a dask.dataframe, or the blocks of rows of a pair of dask.arrays."""
+    """Return the partitions of a dask.dataframe, or the blocks of rows of a pair of dask.arrays, as shards."""
     if isinstance(data, tuple):
         names = ("the rows", "the labels")
         if len(data) != 2 or not all(hasattr(one, "chunks") for one in data) or (data[0].ndim, data[1].ndim) != (2, 1):
@@ -56,11 +56,11 @@ def partitions(data: Any, reading: Reading) -> list[Any]:
             raise InputTypeError(WHO, "data", must, repr(data)[:200])
         X, y = data[0].rechunk({1: -1}), data[1]
         sizes = X.chunks[0], y.chunks[0]
-        # Of blocks whose sizes are not known yet, NaN, the rows and labels are counted when they are read.
+        # Unknown sizes are NaN; rows and labels are then compared when they are read.
         if len(sizes[0]) != len(sizes[1]) or any(a != b and a == a and b == b for a, b in zip(*sizes, strict=True)):
             got = f"{len(sizes[0])} blocks of {_few(sizes[0])} rows and {len(sizes[1])} of {_few(sizes[1])}"
-            do = "Call rechunk on one; where sizes are not known (nan), after compute_chunk_sizes()."
-            raise InputError(WHO, "X and y", "must be cut into the same blocks of rows", got, do)
+            do = "Call rechunk on one of them, after compute_chunk_sizes() if sizes are unknown (nan)."
+            raise InputError(WHO, "X and y", "must have the same blocks of rows", got, do)
         return _shards([_apart(X, names[0]), _apart(y, names[1])], None, "block", reading)
     if not hasattr(data, "columns") or not hasattr(data, "to_delayed"):
         must = "must be a dask.dataframe with the labels in a column, or a pair (X, y) of dask.arrays"
@@ -81,13 +81,13 @@ def _shards(parts: Sequence[list[Any]], target: Any, kind: str, reading: Reading
 
 
 def _apart(collection: Any, what: str) -> list[Any]:
-    """Delayed partitions, each with its own part of the graph only."""
+    """Return the delayed partitions, each with its own part of the graph only."""
     from dask.delayed import Delayed
     from dask.optimization import cull
 
     if any(_is_future(task) for task in dict(collection.__dask_graph__()).values()):
         must = "must not be persisted on a cluster: shards are computed where they are read"
-        raise InputError(WHO, what, must, do="Give the collection as it was before persist().")
+        raise InputError(WHO, what, must, do="Pass the collection before persist().")
     delayed = np.asarray(collection.to_delayed(), dtype=object).reshape(-1).tolist()
     graph = dict(delayed[0].__dask_graph__()) if delayed else {}
     return [Delayed(one.key, cull(graph, [one.key])[0]) for one in delayed]
@@ -102,25 +102,25 @@ def _few(sizes: Sequence[int]) -> str:
 
 
 def predict(model: Any, data: Any) -> Any:
-    """Labels of the rows of a dask.dataframe or dask.array, computed when they are asked for.
+    """Predict the labels of a dask.dataframe or dask.array lazily.
 
     Parameters
     ----------
     model
         A fitted classifier.
     data
-        The rows, with the columns that the model was fitted on; a dask.dataframe may have others, too.
+        The rows, with the columns that the model was fitted on. A dask.dataframe may have further columns.
 
     Returns
     -------
     dask.array
-        The labels, in blocks as the rows are.
+        The labels, in the same blocks as the rows.
     """
     return _lazily(model, "predict", data, (), model.classes_.dtype)
 
 
 def predict_proba(model: Any, data: Any) -> Any:
-    """Probabilities (n, K) of the labels, as :func:`predict` gives labels."""
+    """Predict the probabilities (n, K) of the labels lazily, like :func:`predict`."""
     return _lazily(model, "predict_proba", data, (len(model.classes_),), np.dtype(np.float64))
 
 
@@ -130,7 +130,9 @@ def _lazily(model: Any, method: str, data: Any, shape: tuple[int, ...], dtype: A
 
     if not hasattr(data, "to_delayed") or not (hasattr(data, "columns") or getattr(data, "ndim", 0) == 2):
         must = "must be a dask.dataframe or a dask.array of two dimensions"
-        raise InputTypeError(f"{WHO}.{method}", "data", must, type(data).__name__, f"Call model.{method} for others.")
+        raise InputTypeError(
+            f"{WHO}.{method}", "data", must, type(data).__name__, f"Call model.{method} for other data."
+        )
     if hasattr(data, "columns"):
         names = getattr(model, "feature_names_in_", None)
         table = data if names is None else data[[*names]]
@@ -148,6 +150,6 @@ def _lazily(model: Any, method: str, data: Any, shape: tuple[int, ...], dtype: A
 
 
 def _answers(model: Any, method: str, rows: Any) -> Any:
-    if len(rows) == 0:  # an empty partition, which scikit-learn's checks would refuse
+    if len(rows) == 0:  # scikit-learn's checks reject an empty partition
         return np.empty((0, len(model.classes_))) if method == "predict_proba" else model.classes_[:0]
     return getattr(model, method)(rows)

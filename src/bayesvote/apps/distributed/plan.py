@@ -1,4 +1,4 @@
-"""The plan: shards train members, all shards weigh all members, and what they found is merged in order of shard."""
+"""Distributed runs: shards train members, all shards weight all members, results are merged in shard order."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from bayesvote.apps.distributed.contents import WHO, Contents, Table, agreed
+from bayesvote.apps.distributed.contents import WHO, Contents, ShardSchema, agreed
 from bayesvote.apps.distributed.engines import Engine, Failure, Loop
 from bayesvote.apps.distributed.inputs import Reading, Shard, shards_of, without_duplicates
 from bayesvote.apps.distributed.members import shard_members, spread
@@ -37,13 +37,14 @@ from bayesvote.core.state import Shape
 from bayesvote.core.version import versions
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier
+from bayesvote.estimators.fitted import Fitted
 from bayesvote.io.model_file import ModelFileError, dumps, loads
 from bayesvote.members import Bank, Union
 from bayesvote.tables import Columns, conflict, merged, usual_kinds
 
 
 class Progress(NamedTuple):
-    """How far a stage is: shards done, of all, and shards that failed so far in the run."""
+    """Progress of a stage: shards done, all shards, and shards that failed so far in the run."""
 
     stage: str
     done: int
@@ -51,8 +52,8 @@ class Progress(NamedTuple):
     failed: int
 
 
-class Group(NamedTuple):
-    """Members that were trained together: the place of their shard, -1 for no shard; they; and what tells them."""
+class MemberGroup(NamedTuple):
+    """Members that were trained together: the index of their shard or -1, the bank, and its digest."""
 
     owner: int
     bank: Bank[Any]
@@ -60,16 +61,16 @@ class Group(NamedTuple):
 
 
 class Job:
-    """One run over shards, and what became of them.
+    """A run over shards.
 
     Parameters
     ----------
     engine : Engine
-        What does the work; a :class:`Loop` by default.
+        Runs the work; a :class:`Loop` by default.
     record : path
-        Folder in which finished shards are kept, so that a second start with the same folder goes on.
+        Folder for the results of finished shards. A second run with the same folder resumes from them.
     bad_shards : "error" or "skip"
-        Whether a shard that fails stops the run, or is left out and counted.
+        "error" stops at a shard that fails; "skip" leaves it out.
     time_limit : float
         Seconds after which a TimeoutError is raised.
     on_progress : callable
@@ -78,11 +79,11 @@ class Job:
     Attributes
     ----------
     skipped : dict
-        What went wrong with the shards that were left out, by their names.
+        Errors of the shards that were left out, by name.
     duplicates : list
-        Names of shards that were given again and left out.
+        Names of shards that were passed twice; each is used once.
     n_rows : int
-        Rows of all shards but those.
+        Number of rows of the shards that were used.
     """
 
     def __init__(
@@ -102,8 +103,8 @@ class Job:
         self._bad_shards = bad_shards
         self._time_limit = time_limit
         self._on_progress = on_progress
-        self._last: tuple[Weigh, list[Group]] | None = None
-        self._weighed: str | None = None  # what the sums were made from
+        self._last: tuple[Weigh, list[MemberGroup]] | None = None
+        self._weighed: str | None = None  # digest of the inputs of the sums
         self._found: Checked | None = None
         self._begin([])
 
@@ -115,7 +116,7 @@ class Job:
         reading: Reading | None = None,
         classes: ArrayLike | None = None,
     ) -> BayesianEnsembleClassifier:
-        """Train members on the shards, weigh them on all shards, and return the model."""
+        """Train members on the shards, weight them on all shards, and return the model."""
         _check_classifier(classifier)
         stated = None if classifier is None else classifier.columns
         self._begin(shards_of(data, _as_stated(reading or Reading(), stated)))
@@ -129,20 +130,17 @@ class Job:
             self._last = (weigh, groups)
             ensemble = Ensemble(Union([group.bank for group in groups]), weigh.weighter, weigh.loss)
             ensemble.install(state, Shape(table.n_features, len(table.classes)))
-            model.model_ = ensemble
+            names = None if table.names is None else np.array(table.names, dtype=object)
+            fitted = Fitted.of(ensemble, model.classes_, names=names, columns=table.columns)
             if model.calibrates:
-                model.calibration_ = self._checked(model, weigh, groups).calibration
+                fitted = fitted.replace(calibration=self._checked(state, weigh, groups).calibration)
         self._check_unchanged()
-        if table.names is not None:
-            model.feature_names_in_ = np.array(table.names, dtype=object)
-        if table.columns is not None:
-            model.columns_, model.n_features_in_ = table.columns, len(table.columns.names)
-        return model
+        return type(model).from_fitted(fitted, **model.get_params(deep=False))
 
     def weigh(
         self, data: Any, classifier: BayesianEnsembleClassifier, *, reading: Reading | None = None
     ) -> BayesianEnsembleClassifier:
-        """Add what the weights of frozen members learn from further shards, to the classifier itself."""
+        """Update the weights of a classifier with frozen members from further shards, in place."""
         _check_classifier(classifier)
         check_is_fitted(classifier)
         model = classifier.model_
@@ -150,51 +148,50 @@ class Job:
             raise InputTypeError(
                 WHO,
                 "the members",
-                "must be frozen: those that go on learning depend on the order of the rows, and would differ from "
-                "shard to shard",
+                "must be frozen: members that learn depend on the order of the rows, and would differ between shards",
                 model.bank.who,
                 "Train members on the shards with distributed.fit, or freeze them with Frozen(bank).",
             )
         self._begin(shards_of(data, _as_stated(reading or Reading(), classifier.columns)))
         names, columns = getattr(classifier, "feature_names_in_", None), getattr(classifier, "columns_", None)
         width = classifier.n_features_in_ if columns is None else columns.width
-        table = Table(width, None if names is None else [*names], classifier.classes_, columns)
+        table = ShardSchema(width, None if names is None else [*names], classifier.classes_, columns)
         with self._engine:
             self._surveyed(table.classes, None, table)
             weigh = Weigh(table, model.weighter, model.loss, (-1,), classifier.class_weight)
-            state = self._weigh(weigh, [Group(-1, model.bank, _fingerprint(classifier))])
+            state = self._weigh(weigh, [MemberGroup(-1, model.bank, _fingerprint(classifier))])
         self._check_unchanged()
         classifier.model_.install(model.weighter.merge(model.state, state), Shape(table.n_features, len(table.classes)))
         return classifier
 
     def error(self, model: BayesianEnsembleClassifier) -> float:
-        """Share of mistakes of the model of the last ``fit``, on the first rows of every shard.
+        """Return the error rate of the model of the last ``fit`` on the first rows of every shard.
 
-        Members abstain on the shard that trained them, so that no row is decided by one that knows it. The weights do
-        know it, as one among all rows.
+        Members abstain on the shard that trained them, so no member predicts a row that it learned. The weights have
+        learned all rows.
         """
         if self._last is None:
-            raise InputError(WHO, "Job.error", "must come after fit")
+            raise InputError(WHO, "Job.error", "must be called after fit")
         with self._engine:
-            found = self._checked(model, *self._last)
+            found = self._checked(model.model_.state, *self._last)
         return found.mistakes / max(found.rows, 1)
 
     @property
     def n_shards(self) -> int:
-        """How many shards there are, skipped ones among them."""
+        """Number of shards, including skipped ones."""
         return len(self._shards)
 
     @property
     def skipped(self) -> dict[str, str]:
-        """What went wrong with the shards that were left out, by their names."""
+        """Errors of the shards that were left out, by name."""
         return {self._shards[place].name: str(failure) for place, failure in sorted(self._bad.items())}
 
     # The stages.
 
     def _surveyed(
-        self, classes: ArrayLike | None, stated: Mapping[str, str] | None, known: Table | None = None
-    ) -> tuple[Table, list[int]]:
-        """What all shards have in common, and the rows of each; a shard that does not fit has failed."""
+        self, classes: ArrayLike | None, stated: Mapping[str, str] | None, known: ShardSchema | None = None
+    ) -> tuple[ShardSchema, list[int]]:
+        """Return the schema of all shards and the number of rows of each. Shards that do not fit have failed."""
         found = {place: Contents.from_json(data) for place, data in self._stage("survey", survey, self._tasks())}
         table, faults = agreed(found, classes, known)
         for place, fault in faults.items():
@@ -202,13 +199,13 @@ class Job:
         raw = stated is not None or any(one.has_text for place, one in found.items() if place not in self._bad)
         if raw and known is None and table.names is not None:
             columns = self._encoded(table, stated)
-            table = Table(columns.width, columns.names, table.classes, columns)
+            table = ShardSchema(columns.width, columns.names, table.classes, columns)
         rows = [0 if place in self._bad else found[place].n_rows for place in range(len(self._shards))]
         self.n_rows = sum(rows)
         return table, rows
 
-    def _encoded(self, table: Table, stated: Mapping[str, str] | None) -> Columns:
-        """How columns are encoded: by what all shards tell of them, put together in their order."""
+    def _encoded(self, table: ShardSchema, stated: Mapping[str, str] | None) -> Columns:
+        """Return the encoding of columns, merged from those of all shards in their order."""
         source = digest(table.names, stated)
         work = Encode(table, stated)
         found = {
@@ -224,18 +221,18 @@ class Job:
             else:
                 good.append(part)
         if not good:
-            raise InputError(WHO, "data", "must have a shard with rows", "none")
+            raise InputError(WHO, "data", "must have at least one shard with rows", "none")
         return merged(good)
 
-    def _train(self, spec: BayesianEnsembleClassifier, table: Table, n_rows: Sequence[int]) -> list[Group]:
-        """Members of the shards that train some, in the order of the shards."""
+    def _train(self, spec: BayesianEnsembleClassifier, table: ShardSchema, n_rows: Sequence[int]) -> list[MemberGroup]:
+        """Train members on shards, and return them in the order of the shards."""
         if sum(n > 0 for n in n_rows) < 3:
             raise InputError(
                 WHO,
                 "data",
-                "must have three shards with rows or more, as two members are weighed on shards that trained neither",
+                "must have at least three shards with rows, as two members are compared on shards that trained neither",
                 str(sum(n > 0 for n in n_rows)),
-                "Cut the rows into several files, or fit the classifier itself.",
+                "Split the rows into several files, or call the classifier's fit.",
             )
         given = spec.members if isinstance(spec.members, Bank) else None
         shares = spread(n_rows, spec.n_members, given)
@@ -244,21 +241,22 @@ class Job:
         settings = {name: value for name, value in spec.get_params().items() if name not in _OF_WEIGHTS}
         source = digest(settings, _told(table))
         groups = [
-            Group(place, trained(data), digest(data)) for place, data in self._stage("train", work, tasks, (), source)
+            MemberGroup(place, trained(data), digest(data))
+            for place, data in self._stage("train", work, tasks, (), source)
         ]
         if not groups:
-            raise InputError(WHO, "data", "must have a shard that members can be trained on", "none")
+            raise InputError(WHO, "data", "must have at least one shard on which members can be trained", "none")
         return sorted(groups, key=lambda group: group.owner)
 
-    def _weigh(self, weigh: Weigh, groups: Sequence[Group]) -> Any:
-        """The weighter's state after all shards."""
+    def _weigh(self, weigh: Weigh, groups: Sequence[MemberGroup]) -> Any:
+        """Return the weighter's state after all shards."""
         weighter = weigh.weighter
         blank = weighter.sums(sum(group.bank.n_members for group in groups))
         parts = InOrder(len(self._shards), weighter.added)
         told = [(group.owner, group.fingerprint) for group in groups]
         source: str | None = digest(weighter, weigh.loss, weigh.class_weight, _told(weigh.table), told)
         if callable(weigh.loss) or None in [group.fingerprint for group in groups]:
-            source = None  # nothing tells a function from another
+            source = None  # a function has no digest
         self._weighed = source
         n_rows, weights = np.zeros(len(self._shards), dtype=np.int64), np.zeros(len(self._shards))
         banks = [group.bank for group in groups]
@@ -268,7 +266,7 @@ class Job:
         for place in self._bad:
             parts.add(place, None)
         if not n_rows.any():
-            raise InputError(WHO, "data", "must have a shard that members can be weighed on", "none")
+            raise InputError(WHO, "data", "must have at least one shard on which members can be weighted", "none")
         self.n_rows = int(n_rows.sum())
         shares = np.repeat(
             [weights[group.owner] / weights.sum() if group.owner >= 0 else 0.0 for group in groups],
@@ -278,11 +276,11 @@ class Job:
         heard = 1 - shares - np.where(owners[:, None] == owners, 0.0, shares[:, None])
         return weighter.from_sums(weighter.completed(parts.result, heard) if shares.any() else parts.result)
 
-    def _checked(self, model: BayesianEnsembleClassifier, weigh: Weigh, groups: Sequence[Group]) -> Checked:
-        """What the first rows of every shard tell of the model of the last fit; they are asked once."""
+    def _checked(self, state: Any, weigh: Weigh, groups: Sequence[MemberGroup]) -> Checked:
+        """Return the mistakes and the calibration on the first rows of every shard, computed once per fit."""
         if self._found is not None:
             return self._found
-        parts, state = InOrder(len(self._shards), together), model.model_.state
+        parts = InOrder(len(self._shards), together)
         source = digest(self._weighed, ROWS_CHECKED, *(array.tobytes() for array in state))
         shared, check = [*(group.bank for group in groups), state], Check(weigh, ROWS_CHECKED)
         for place, data in self._stage("check", check, self._tasks(), shared, self._weighed and source):
@@ -296,9 +294,9 @@ class Job:
     def _stage(
         self, stage: str, work: Any, tasks: Sequence[Task], shared: Sequence[Any] = (), source: str | None = ""
     ) -> Iterator[tuple[int, bytes]]:
-        """Answers by the places of the shards: first those of the record, then as they come, each once.
+        """Yield the index and the result of each shard once: saved results first, others as they arrive.
 
-        Answers made from a source of None are not recorded.
+        Results with a source of None are not saved.
         """
         tasks = [task for task in tasks if task.place not in self._bad]
         sources = {
@@ -329,11 +327,11 @@ class Job:
                 self._tell(stage, len(done), len(tasks))
         except TimeoutError:
             raise TimeoutError(
-                f"{WHO}: the time limit of {self._time_limit:g} s has passed, with {len(done)} of {len(tasks)} shards "
-                f"through {_STAGES[stage]}. Allow more time; with a record, a second start goes on from there."
+                f"{WHO}: the time limit of {self._time_limit:g} s has passed; {len(done)} of {len(tasks)} shards "
+                f"finished {_STAGES[stage]}. Increase time_limit. With a record, a second run resumes from there."
             ) from None
 
-    # What becomes of the shards.
+    # Failed and changed shards.
 
     def _begin(self, shards: Sequence[Shard]) -> None:
         self._shards, self.duplicates = without_duplicates(shards)
@@ -351,42 +349,40 @@ class Job:
             self._on_progress(Progress(stage, done, total, len(self._bad)))
 
     def _failed(self, place: int, stage: str, failure: Failure) -> None:
-        """Stop at a shard that failed, or leave it out from now on."""
+        """Raise the failure of a shard, or leave the shard out of later stages."""
         if self._bad_shards == "error":
             raise InputError(
                 WHO,
                 self._shards[place].name,
-                f"must come through {_STAGES[stage]}",
+                f"must pass {_STAGES[stage]}",
                 str(failure).rstrip("."),
-                "Fix it, or leave out shards like it with",
+                "Fix it, or skip such shards with",
                 Argument("bad_shards", "skip"),
             )
         self._bad[place] = failure
 
     def _check_unchanged(self) -> None:
-        """Refuse what was made from shards of which some have changed meanwhile."""
+        """Raise an error if a shard changed during the run."""
         for shard, before in zip(self._shards, self._versions, strict=True):
             if shard.version != before:
-                raise InputError(
-                    WHO, shard.name, "must stay as it is during the run", "another version", "Start again."
-                )
+                raise InputError(WHO, shard.name, "must not change during the run", "another version", "Start again.")
 
 
 ROWS_CHECKED = 4096  # of every shard, to calibrate probabilities and to count mistakes
 _OF_WEIGHTS = {"weighter", "loss", "calibrated", "forgetting"}  # settings that members do not depend on
 _STAGES = {
-    "survey": "the look at its labels",
-    "columns": "the look at its columns",
+    "survey": "the reading of labels",
+    "columns": "the encoding of columns",
     "train": "the training of members",
-    "weigh": "the weighing of members",
+    "weigh": "the weighting of members",
     "check": "the calibration of probabilities",
 }
 
 
 def prepared(
-    classifier: BayesianEnsembleClassifier | None, table: Table
+    classifier: BayesianEnsembleClassifier | None, table: ShardSchema
 ) -> tuple[BayesianEnsembleClassifier, BayesianEnsembleClassifier]:
-    """A copy of a classifier, started, and what shards are to train; what it cannot do is refused before they do."""
+    """Return a started copy of a classifier and the configuration for the shards, after checking them."""
     spec = clone(
         BayesianEnsembleClassifier(n_members=128).set_params(members=None) if classifier is None else classifier
     )
@@ -394,7 +390,7 @@ def prepared(
         spec.set_params(random_state=0)
     elif not isinstance(spec.random_state, int | np.integer):
         spec.set_params(random_state=int(check_random_state(spec.random_state).randint(2**31 - 1)))
-    # The defaults are made for a stream: some members follow the last rows, and the weights the order of all.
+    # The defaults suit a stream: some members follow the last rows, and the weights depend on the order of rows.
     if isinstance(spec.members, str) and spec.members == "adaptive":
         spec.set_params(members=None)
     if isinstance(spec.weighter, str) and spec.weighter == "drifting":
@@ -403,26 +399,25 @@ def prepared(
     if spec.members is None:
         model.set_params(members=shard_members(table.n_features, spec.n_members))
     model.start(table.n_features, table.classes)
-    model.model_.weighter.sums(1)  # refuses weights that depend on the order of the rows
+    model.model_.weighter.sums(1)  # raises an error if the weights depend on the order of the rows
     bank = model.model_.bank
     if not bank.learns or any(part.reference is not None for part in (bank, *bank.parts)):
         raise InputTypeError(
             WHO,
             "members",
-            "must be of this library and learn, as each shard trains its own and freezes them",
+            "must be of this library and not frozen, as each shard trains its own members",
             bank.who,
-            "Name a kind, such as 'mixed', or give a bank. Members that are fitted already are weighed on shards by "
-            "distributed.weigh.",
+            "Pass the name of a kind, such as 'mixed', or a bank. Use distributed.weigh for fitted members.",
         )
     return model, spec
 
 
 def _check_classifier(classifier: BayesianEnsembleClassifier | None) -> None:
-    """Refuse other models, and weights of rows that depend on their order."""
+    """Reject other models, and class weights that depend on the order of rows."""
     if classifier is None:
         return
     if not isinstance(classifier, BayesianEnsembleClassifier):
-        must = "must be a BayesianEnsembleClassifier, whose members can be trained apart"
+        must = "must be a BayesianEnsembleClassifier"
         raise InputTypeError(WHO, "classifier", must, repr(classifier)[:200])
     if isinstance(classifier.class_weight, str):
         raise InputError(
@@ -430,27 +425,27 @@ def _check_classifier(classifier: BayesianEnsembleClassifier | None) -> None:
             "class_weight",
             "must be None or a dict",
             repr(classifier.class_weight),
-            "What a row weighs would depend on the rows before it. Give the weights of the classes as a dict.",
+            "Balanced weights depend on the rows before. Pass the class weights as a dict.",
         )
 
 
 def _as_stated(reading: Reading, stated: Mapping[str, str] | None) -> Reading:
-    """How columns are read: those that the model drops as they stand, so that it knows their names."""
+    """Return reading options with the stated kinds. Dropped columns are read, so that the model knows their names."""
     if stated is None:
         return reading
     kinds = {str(name): "category" if kind == "drop" else kind for name, kind in stated.items()}
     return replace(reading, columns={**(reading.columns or {}), **kinds})
 
 
-def _told(table: Table) -> str:
-    """What tells the rows of a table from those of another."""
+def _told(table: ShardSchema) -> str:
+    """Return a digest of the schema."""
     learned = None if table.columns is None else table.columns.learned()
     arrays = [] if learned is None else [array.tolist() for array in learned.arrays.values()]
     return digest(table.n_features, table.names, table.classes.tolist(), learned and learned.facts, arrays)
 
 
 def _fingerprint(classifier: BayesianEnsembleClassifier) -> str | None:
-    """What tells members from others; None if they are foreign objects, of which nothing is known."""
+    """Return a digest of fitted members, or None for members of other libraries."""
     try:
         data = dumps(classifier)
         loads(data)

@@ -1,4 +1,4 @@
-"""Finished shards on disk, so that a second start goes on where the first was stopped."""
+"""Results of finished shards on disk, from which a second run resumes."""
 
 import hashlib
 import os
@@ -8,17 +8,17 @@ from bayesvote.core.files import replace_file
 
 
 class Record:
-    """A folder with a file for every stage and shard; without a folder, nothing is kept.
+    """A folder with a file per stage and shard. Without a folder, nothing is saved.
 
-    Each file says what it was made from. What was made from something else is not used, and made again: a shard that
-    has changed, other settings, other members.
+    Each file holds a digest of its inputs: the shard, the settings and the members. A file with another digest is not
+    used, and the result is computed again.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None) -> None:
         self._folder = None if folder is None else Path(folder)
 
     def get(self, stage: str, place: int, source: str) -> bytes | None:
-        """Return what was kept of a shard, if it is whole and was made from that source."""
+        """Return the saved result of a shard if it is intact and has the same inputs."""
         if self._folder is None:
             return None
         try:
@@ -28,7 +28,7 @@ class Record:
         return data if head == _head(source, data) else None
 
     def put(self, stage: str, place: int, source: str, data: bytes) -> None:
-        """Keep what was found of a shard, in one step."""
+        """Save the result of a shard atomically."""
         if self._folder is not None:
             path = self._path(stage, place)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class Record:
 
 
 def digest(*parts: object) -> str:
-    """A short name for what something is made from."""
+    """Return a digest of the inputs of a result."""
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
 

@@ -1,6 +1,6 @@
-"""What is done with a shard, each a pure function of it: its contents, its members, its statistics, its mistakes.
+"""Stages of distributed training, pure functions of a shard: contents, members, statistics, mistakes.
 
-Answers are bytes, so that they can be sent, recorded and checked in one form.
+Results are bytes, so that they can be sent, saved and checked in one form.
 """
 
 import warnings
@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesvote import losses
-from bayesvote.apps.distributed.contents import WHO, Table
+from bayesvote.apps.distributed.contents import WHO, ShardSchema
 from bayesvote.apps.distributed.inputs import Shard
 from bayesvote.apps.distributed.members import shard_members
 from bayesvote.core.checks import Array, Labels, encoded
@@ -30,7 +30,7 @@ from bayesvote.weighting import Voting, Weighter
 
 
 class Task(NamedTuple):
-    """A shard, its place among the shards, and how many members it trains."""
+    """A shard, its index, and the number of members that it trains."""
 
     place: int
     shard: Shard
@@ -38,22 +38,22 @@ class Task(NamedTuple):
 
 
 def survey(task: Task, shared: Sequence[Any]) -> bytes:  # noqa: ARG001
-    """Find out what a shard holds."""
+    """Return the contents of a shard."""
     return task.shard.survey().to_json()
 
 
 @dataclass(frozen=True)
 class Encode:
-    """Finds out how the columns of a shard are to be encoded, if they are to be read as the user stated."""
+    """Learns the encoding of the columns of a shard."""
 
-    table: Table
+    table: ShardSchema
     stated: Mapping[str, str] | None
 
     def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:  # noqa: ARG002
-        """Return what the rows tell of their columns; nothing for a shard without rows."""
+        """Return the learned encoding, or no bytes for a shard without rows."""
         columns = Columns(self.stated)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of many texts in a column: said once, of all shards
+            warnings.simplefilter("ignore", UserWarning)  # about many strings in a column; the merged columns warn once
             started = False
             for X, _ in task.shard.chunks(self.table._replace(columns=columns)):
                 chunk = read_table(WHO, X)
@@ -67,7 +67,7 @@ class Encode:
 
 
 def encoding(data: bytes, stated: Mapping[str, str] | None) -> Columns | None:
-    """The columns of what :class:`Encode` has returned."""
+    """Return the columns that :class:`Encode` returned as bytes."""
     if not data:
         return None
     _, facts, arrays = unpack(data)
@@ -81,11 +81,11 @@ class Train:
     """Trains members on a shard, and freezes them."""
 
     classifier: Any
-    table: Table
+    table: ShardSchema
     seed: int
 
     def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:  # noqa: ARG002
-        """Return the members, frozen, as a model file; their randomness depends on the seed and the shard only."""
+        """Return the frozen members as a model file. Their randomness depends on the seed and the index only."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(task.place,)))
         fresh = clone(self.classifier).set_params(n_members=task.n_members)
         if self.classifier.members is None:
@@ -100,26 +100,26 @@ class Train:
 
 
 def trained(data: bytes) -> Bank[Any]:
-    """The members of a file that :class:`Train` made."""
+    """Return the members that :class:`Train` returned as bytes."""
     bank: Bank[Any] = loads(data).bank
     return bank
 
 
 @dataclass(frozen=True)
 class Weigh:
-    """Passes the rows of a shard through all members; those that were trained on it abstain.
+    """Passes the rows of a shard through all members. Members that were trained on it abstain.
 
-    What is shared are the banks; ``owners`` has the place of the shard that trained each, or -1.
+    The banks are the shared values. ``owners`` has the index of the shard that trained each bank, or -1.
     """
 
-    table: Table
+    table: ShardSchema
     weighter: Weighter[Any]
     loss: str | Loss
     owners: tuple[int, ...]
     class_weight: Mapping[Any, float] | None = None
 
     def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:
-        """Return the weighter's sums over the rows, how many there are, and what they weigh."""
+        """Return the weighter's sums over the rows, their number and the sum of their weights."""
         sums, n_rows, weight = self.weighter.sums(sum(bank.n_members for bank in shared)), 0, 0.0
         for rows, y in _chunks(task.shard, self.table):
             G, w = self.label_losses(rows, task.place, shared), _weights(self.class_weight, self.table, y)
@@ -128,7 +128,7 @@ class Weigh:
         return pack({"rows": n_rows, "weight": weight}, sums._asdict())
 
     def label_losses(self, rows: Rows, place: int, banks: Sequence[Bank[Any]]) -> Array:
-        """Losses (n, K, m) of every label."""
+        """Return the losses (n, K, m) of every label."""
         k = len(self.table.classes)
         scores = []
         for bank, owner in zip(banks, self.owners, strict=True):
@@ -138,7 +138,7 @@ class Weigh:
 
 
 class Checked(NamedTuple):
-    """What the first rows of shards tell of the weighed members, and of their probabilities."""
+    """Mistakes and calibration of the model on the first rows of shards."""
 
     rows: int
     mistakes: int
@@ -147,18 +147,18 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """Decides about the first rows of a shard: counts mistakes, and calibrates. Members trained on it abstain.
+    """Predicts the first rows of a shard, counts mistakes and calibrates. Members trained on it abstain.
 
-    What is shared are the banks and, after them, the weighter's state, which is too large to go with every shard.
+    The shared values are the banks and then the weighter's state, which is too large to send with every shard.
     """
 
     weigh: Weigh
     n_rows: int
 
     def __call__(self, task: Task, shared: Sequence[Any]) -> bytes:
-        """Return how many rows were looked at, how many mistakes were made, and the calibration."""
+        """Return the number of rows, the number of mistakes and the calibration."""
         how, (*banks, sent) = self.weigh, shared
-        state = type(sent)(*map(np.array, sent))  # what Dask hands from worker to worker cannot be written to
+        state = type(sent)(*map(np.array, sent))  # arrays that Dask sends between workers are read-only
         model, rule = Ensemble(Union(banks), how.weighter, how.loss), how.weighter.rule(state)
         silent = np.repeat([owner == task.place for owner in how.owners], [bank.n_members for bank in banks])
         calibration, seen, mistakes = Calibration.start(), 0, 0
@@ -177,7 +177,7 @@ class Check:
 
 
 def checked(data: bytes) -> Checked:
-    """What :class:`Check` has returned."""
+    """Return the result that :class:`Check` returned as bytes."""
     _, about, arrays = unpack(data)
     found = Checked(int(about["rows"]), int(about["mistakes"]), Calibration(**arrays))
     found.calibration.check()
@@ -185,13 +185,13 @@ def checked(data: bytes) -> Checked:
 
 
 def together(one: Checked, other: Checked) -> Checked:
-    """What the rows of both tell."""
+    """Return the result for the rows of both."""
     calibration = one.calibration.merged(other.calibration)
     return Checked(one.rows + other.rows, one.mistakes + other.mistakes, calibration)
 
 
 def unpacked(data: bytes, like: Any) -> tuple[int, float, Any]:
-    """The number of rows, their weight and the sums again, of the shapes and types that they must have."""
+    """Return the number of rows, their weight and the sums, after checking shapes and types."""
     _, about, arrays = unpack(data)
     for name, array in like._asdict().items():
         if name not in arrays or arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
@@ -199,13 +199,13 @@ def unpacked(data: bytes, like: Any) -> tuple[int, float, Any]:
     return int(about["rows"]), float(about["weight"]), type(like)(**arrays)
 
 
-def _weights(class_weight: Mapping[Any, float] | None, table: Table, codes: Labels) -> Array:
-    """What rows weigh by their labels."""
-    return weighted(WHO, class_weight, table.classes, np.zeros(len(table.classes)), codes, np.ones(len(codes)))[0]
+def _weights(class_weight: Mapping[Any, float] | None, table: ShardSchema, codes: Labels) -> Array:
+    """Return the class weights of rows."""
+    return weighted(WHO, class_weight, table.classes, np.zeros(len(table.classes)), codes, np.ones(len(codes)))
 
 
-def _chunks(shard: Shard, table: Table) -> Iterator[tuple[Rows, Labels]]:
-    """Checked rows and places of their labels, few enough at a time for the scores of all members."""
+def _chunks(shard: Shard, table: ShardSchema) -> Iterator[tuple[Rows, Labels]]:
+    """Yield chunks of checked rows and codes of labels, small enough for the scores of all members."""
     for X, y in shard.chunks(table):
         codes, first = encoded(WHO, np.asarray(y), table.classes), 0
         for rows in [as_rows(WHO, X)] if table.columns is None else table.columns.encoded(table.columns.checked(X)):

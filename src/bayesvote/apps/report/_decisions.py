@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesvote.apps.report.blocks import Block, Cell, Chart, Charts, Section, Series, Table, number
 from bayesvote.evaluation import Tally
-from bayesvote.evaluation.tally import Calibration
+from bayesvote.evaluation.tally import Reliability
 
 _LABELS = 20  # in the table by label
 _SQUARE = 12  # labels up to which all of the confusion is shown
@@ -80,7 +80,7 @@ def calibration(tallies: Mapping[str, Tally]) -> Section | None:
     return Section("Calibration", blocks, lead)
 
 
-def joined(found: Calibration) -> Calibration:
+def joined(found: Reliability) -> Reliability:
     """Neighbouring bins joined until each has enough rows for its share to mean something."""
     enough = max(_ENOUGH, int(found.rows.sum()) // _POINTS)
     place, last, total = np.zeros(len(found.rows), dtype=np.intp), 0, 0
@@ -94,4 +94,4 @@ def joined(found: Calibration) -> Calibration:
     probability, right = (
         np.asarray(np.bincount(place, values * found.rows) / rows) for values in (found.probability, found.right)
     )
-    return Calibration(probability, right, rows.astype(np.int64))
+    return Reliability(probability, right, rows.astype(np.int64))

@@ -250,9 +250,7 @@ def _started(
 ) -> OnlineClassifier[Any]:
     """Create a model that can predict before it has seen a row. With kinds of columns, it is a model of tables."""
     if not is_table:
-        estimator = kind(**options).start(len(kinds), classes)
-        estimator.feature_names_in_ = np.array(list(kinds), dtype=object)
-        return estimator
+        return kind(**options).start(len(kinds), classes, names=list(kinds))
     # A row of weight 0 defines the columns and is not learned.
     estimator = kind(**options | {"columns": kinds})
     estimator.predict_proba_then_learn({name: [None] for name in kinds}, classes[:1], classes, sample_weight=[0.0])
