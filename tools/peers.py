@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Install the libraries and data packages that comparisons need: CapyMOA (needs Java), Vowpal Wabbit, river, raw tables."""
+"""Install what the comparisons need: CapyMOA (which needs Java), Vowpal Wabbit, river, and packages of raw tables."""
 
 import subprocess
 import sys
