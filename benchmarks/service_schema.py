@@ -1,6 +1,7 @@
-"""Requests that schemathesis makes up from /openapi.json, right and wrong ones: ``make serve-schema``, 10,000 of them.
+"""Check the service's responses to 10,000 valid and invalid requests that schemathesis generates from /openapi.json.
 
-A server error, or an answer that is not as described, is a failure.
+``python -m benchmarks service_schema [--requests 10000]`` fails on a server error, and on a response that does not
+match the description.
 """
 
 import argparse
@@ -16,7 +17,7 @@ BODIES = {"columns": 4, "classes": ["no", "yes"], "members": "perceptron", "n_me
 
 
 def trial(port: int, examples: int, seed: int = 0) -> int:
-    """Send so many requests to each operation, right and wrong ones; return how many. A wrong answer is an error."""
+    """Send valid and invalid requests to each operation and return their number; raise an error on a wrong response."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _trial(port, examples, seed)
@@ -54,13 +55,13 @@ def _trial(port: int, examples: int, seed: int) -> int:
             def ask(case: Any) -> None:
                 nonlocal sent
                 if "name" in (case.path_parameters or {}) and case.operation.method != "put" and sent % 4:
-                    case.path_parameters["name"] = "m"  # of the model that there is
+                    case.path_parameters["name"] = "m"  # names of the existing model
                 if case.operation.method == "delete":
                     case.path_parameters["name"] = "other"
                 sent += 1
                 case.validate_response(case.call(timeout=60), checks=checks)
 
-            with suppress(hypothesis.errors.Unsatisfiable):  # where nothing can be wrong
+            with suppress(hypothesis.errors.Unsatisfiable):  # operations without invalid requests
                 ask()
     return sent
 
@@ -79,7 +80,7 @@ def main() -> None:
             seed += 1
             print(f"{sent:,} requests", flush=True)
         server.kill()
-    print(f"{sent:,} requests, no server error, every answer as described")
+    print(f"{sent:,} requests, no server error, every response as described")
 
 
 if __name__ == "__main__":

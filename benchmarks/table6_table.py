@@ -1,4 +1,4 @@
-"""The table of docs/peers.md from the result of table6.py; see pages.py."""
+"""The table of docs/peers.md from the result of table6.py, which pages.py inserts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +7,6 @@ from table6 import STORED, tables
 
 
 def strongest_of_each(result: Any) -> Iterator[str]:  # noqa: ARG001
-    """Yield the strongest of the configurations on each set, and how many could be compared."""
+    """Yield the strongest configuration on each data set, and the number of configurations that were compared."""
     lines = list(tables(STORED))
     yield from lines[lines.index("") + 1 :]
