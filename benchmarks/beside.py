@@ -1,8 +1,8 @@
-"""Compare the default classifier with the strongest models of other libraries on the data sets of table 6, in one run.
+"""Error of the default classifier and the strongest models of other libraries, on the data sets of table 6.
 
-``python -m benchmarks beside [--sets heart sonar]`` prints the table of docs/peers.md. Every row is predicted before it
-is learned. All models get the same rows in the same orders, with features in [-1, 1], and the order's number as seed.
-The settings of the other libraries are those of configurations.py.
+``python -m benchmarks beside [--sets heart sonar]`` runs all models in one run and prints the table of docs/peers.md.
+Every row is predicted before it is learned. All models get the same rows in the same orders, with features in [-1, 1],
+and the order's number as seed. The settings of the other libraries are those of configurations.py.
 """
 
 import argparse

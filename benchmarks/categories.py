@@ -1,4 +1,4 @@
-"""Error and CPU time on categories with many values, compared with a target encoder and logistic regression.
+"""Error and CPU time on categories with many values, compared with scikit-learn's target encoder.
 
 `python -m benchmarks categories` generates rows with ten columns of 500 values each. Every value has an effect, and
 their sum is the log-odds of the label. Values are equally likely, or follow Zipf's law. The last quarter of the rows is

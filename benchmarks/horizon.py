@@ -1,4 +1,4 @@
-"""Error on unshuffled folds, on future rows, with late labels, with rows in chunks, and after bursts of wrong labels.
+"""Error on unshuffled folds and future rows, with late labels and chunks, and after wrong labels.
 
 `python -m benchmarks horizon` runs all parts. `python -m benchmarks horizon late chunks` runs two of them.
 

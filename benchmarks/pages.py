@@ -1,4 +1,4 @@
-"""Write the stored figures of ``benchmarks/results`` into README.md and docs.
+"""Write the stored figures into README.md and docs, or check them with --check.
 
 ``make docs`` runs ``python -m benchmarks pages``. With ``--check`` nothing is written. The command then fails if a page
 is not up to date, or has a number outside the marks that looks measured. It lists stale results. The marks are
@@ -53,7 +53,7 @@ def stored(name: str) -> results.Result:
     if name not in results.BENCHMARKS:
         raise ValueError(f"Unknown result {name!r}. Choose from {', '.join(results.BENCHMARKS)}.")
     if not results.exists(name):
-        raise ValueError(f"Result not found in benchmarks/results: {name!r}. Run: {results.BENCHMARKS[name].command}")
+        raise ValueError(f"benchmarks/results has no result {name!r}. Run: {results.BENCHMARKS[name].command}")
     return results.read(name)
 
 

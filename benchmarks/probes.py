@@ -1,5 +1,6 @@
-"""Probes: short runs of the models that stored results depend on. A result is stale when one of its probes has changed.
+"""Short runs of the models that stored results depend on.
 
+A result is stale when one of its probes has changed since it was measured.
 Each probe is a log-loss over some thousand rows. It changes with the model, and with nothing else.
 """
 

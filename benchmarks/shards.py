@@ -1,4 +1,4 @@
-"""Shards: error and time on covtype, weights of abstaining members, killed workers, memory, merging and scheduling.
+"""Error, time and memory of training on shards with Dask, and results when workers are killed.
 
 Run ``python -m benchmarks shards covtype``, or ``trees``, ``memory``, ``kills``, ``merge`` or ``abstain``. Wall time is
 meaningful only on a quiet machine. CPU time is that of all processes.

@@ -1,4 +1,4 @@
-"""Error, time per row and model size of the default classifier over all rows of covtype and cod-rna.
+"""Error, time per row and model size of the default classifier on all rows of covtype and cod-rna.
 
 ``python -m benchmarks whole``. BAYESVOTE_DATA names the folder of the data sets. Rows are shuffled by seed 0, and
 features are scaled to [-1, 1]. Every row is predicted before it is learned.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzz model files, rows and labels, streams, and readers of text with thousands of invalid inputs.
+"""Test model files, rows, streams and readers with thousands of invalid inputs.
 
 ``python -m tools fuzz [--cases N] [--seed S] [--target files|rows|streams|readers]`` draws inputs that are almost
 valid, with one or two faults. Each must raise a clear error or give a valid result. It must not crash, hang, change a

@@ -1,4 +1,4 @@
-"""Kill ``bayesvote run`` at random moments and resume it: the results must equal those of an uninterrupted run.
+"""Kill `bayesvote run` at random moments, resume it, and compare with an uninterrupted run.
 
 ``python -m tools kills`` kills it a hundred times, half of them with labels that arrive late. The table has numbers,
 text and missing values.

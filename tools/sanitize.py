@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Build the kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and run their tests on that build.
+"""Build the kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and run their tests.
 
 ``python -m tools sanitize [pytest arguments]`` builds and installs in build/sanitized; the ordinary build stays. Leaks
 are not reported, because the interpreter itself does not free all memory at exit.

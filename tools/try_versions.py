@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Run the tests with the lowest or the newest allowed versions of the dependencies, in a separate environment.
+"""Run the tests with the lowest or the newest allowed versions of the dependencies.
 
-``python -m tools try_versions lowest|newest [--python python3.13] [pytest arguments]``. The lowest versions are those
-that pyproject.toml states for the core and the extras, as far as they are compatible. Extras that need Java or a
-compiler are left out. Packages that only tests need are as new as possible. uv resolves the versions.
+``python -m tools try_versions lowest|newest [--python python3.13] [pytest arguments]`` makes an environment in build.
+The lowest versions are those that pyproject.toml states for the core and the extras, as far as they are compatible.
+Extras that need Java or a compiler are left out. Packages that only tests need are as new as possible. uv resolves the
+versions.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Install the wheel of dist into an empty environment without a compiler and run the README's first example there.
+"""Install the wheel of dist into an empty environment and run the README's first example.
 
-With --here, only run the example, with the running Python.
+The environment has no compiler. With --here, only run the example, with the running Python.
 """
 
 import argparse
