@@ -87,7 +87,7 @@ def best_steps(result: Any) -> Iterator[str]:  # noqa: ARG001
     """Yield (11) and gradient methods with their best step."""
     columns = ["table and members", "GammaRate", "SAG, best step", "SGD, best step"]
     last = "best of voting and SGD, SGD-avg, SAG with step 1"
-    return excerpt("What the tables say", "GammaRate (11) beside gradient methods", [*columns, last])
+    return excerpt("What the tables say", "GammaRate (11) and gradient methods", [*columns, last])
 
 
 def reached(result: Any) -> Iterator[str]:  # noqa: ARG001
