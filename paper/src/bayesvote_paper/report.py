@@ -44,7 +44,10 @@ def paper_report(path: str | os.PathLike[str]) -> Report:
         sections.append(Section(experiment.heading, _blocks(experiment.show(lines)), lead=lead))
     sections.append(Section("Settings", [_settings(run)], lead=SETTINGS))
     sections.append(Section("Versions", [Facts(results[0]["versions"])]))
-    lead = "The tables and figures of Bai, Lam and Sclaroff, A Bayesian Approach for Online Classifier Ensemble, run again."
+    lead = (
+        "The tables and figures of Bai, Lam and Sclaroff, A Bayesian Approach for Online Classifier Ensemble, "
+        "run again."
+    )
     return Report("The paper, reproduced", lead, sections)
 
 
