@@ -16,7 +16,7 @@ from bayesvote_paper.runner import read
 from bayesvote_paper.shown import Entry, ErrorTable, Plot, Shown, TextTable
 
 COMPARED = (
-    "Mean errors are compared unrounded, and with published figures after rounding to their digits. The tables below "
+    "Mean errors are compared unrounded, and with the paper's figures after rounding to their digits. The tables below "
     "mark errors that do not differ significantly from the best of their row."
 )
 SETTINGS = (
