@@ -1,7 +1,7 @@
 """Run a benchmark: `python -m benchmarks NAME [arguments]`, or list them: `python -m benchmarks --list`.
 
 `python -m benchmarks --all` runs every command that writes a stored result, in order. `--all quick` runs those that
-take less than five minutes, `--all long` the others, `--all list` prints them with estimates of their time.
+take less than five minutes, and `--all long` the others. `--all list` only prints the commands with their times.
 """
 
 import ast
@@ -12,21 +12,28 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+# Minutes, on two quiet cores, of benchmarks without a stored result.
+OTHERS = {"pages": 1, "probes": 1, "scaled": 5, "service_kills": 5, "service_schema": 5, "service_soak": 60}
 
 
-def scripts() -> dict[str, str]:
-    """Return the first line of every script's docstring, by the script's name."""
-    found = {}
-    for path in sorted(FOLDER.glob("[!_]*.py")):
-        text = path.read_text(encoding="utf-8")
-        if "__main__" in text:
-            found[path.stem] = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
-    return found
+def minutes() -> dict[str, float]:
+    """Return the minutes that each benchmark takes, by the script's name."""
+    from results import BENCHMARKS
+
+    found: dict[str, float] = {}
+    for benchmark in BENCHMARKS.values():
+        found[benchmark.script] = found.get(benchmark.script, 0) + benchmark.minutes
+    return dict(sorted((found | OTHERS).items()))
+
+
+def first_line(name: str) -> str:
+    """Return the first line of a script's docstring, which says what the benchmark measures."""
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 
 def run_all(which: str) -> None:
-    """Run the commands of all stored results, and go on after one that fails."""
-    sys.path.insert(0, str(FOLDER))
+    """Run the commands of all stored results, and continue after one that fails."""
     from results import BENCHMARKS, QUICK
 
     failed = []
@@ -42,22 +49,25 @@ def run_all(which: str) -> None:
 
 
 def main() -> None:
-    names = scripts()
-    asked = sys.argv[1] if len(sys.argv) > 1 else "--list"
-    if asked in ("--list", "-h", "--help"):
-        print("\n".join(f"{name:16} {first_line}" for name, first_line in names.items()))
-    elif asked == "--all":
+    """Run the benchmark that the first argument names."""
+    sys.path.insert(0, str(FOLDER))  # scripts import each other by name
+    known = minutes()
+    name = sys.argv[1] if len(sys.argv) > 1 else "--list"
+    if name in ("--list", "-h", "--help"):
+        print("Minutes on two quiet cores. `python -m benchmarks --all list` has the options of stored results.")
+        for script, takes in known.items():
+            print(f"{script:15} {takes:4g} min  {first_line(script)}")
+    elif name == "--all":
         which = sys.argv[2] if len(sys.argv) > 2 else ""
         if which not in ("", "quick", "long", "list"):
             raise SystemExit(f"Unknown choice {which!r} after --all. Choose quick, long or list, or leave it out.")
         run_all(which)
-    elif asked in names:
-        path = str(FOLDER / f"{asked}.py")
+    elif name in known:
+        path = str(FOLDER / f"{name}.py")
         sys.argv = [path, *sys.argv[2:]]
-        sys.path.insert(0, str(FOLDER))  # scripts import each other by name
         runpy.run_path(path, run_name="__main__")
     else:
-        raise SystemExit(f"Unknown benchmark {asked!r}. Run: python -m benchmarks --list")
+        raise SystemExit(f"Unknown benchmark {name!r}. Run: python -m benchmarks --list")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Error and speed of the default classifier beside classifiers of river and scikit-learn, on the streams of table 6.
+"""Error and speed of the default classifier, compared with classifiers of river and scikit-learn.
 
-`make accuracy [TRIALS=n]`; `python benchmarks/accuracy.py n NAME...` runs only the models named. Every model sees the
-same rows in the same order, test-then-train, all through `prequential`. The large sets are cut to their first rows,
-since a forest does some hundred rows a second. Speed depends on what is handed over: bayesvote gets all rows in one
-call, and is timed once more with one row at a time, which is what the others get.
+`python -m benchmarks accuracy [TRIALS [MODEL ...]]` runs all models, or only those named, on the data sets of table 6.
+Every model sees the same rows in the same order, test-then-train, through `prequential`. Large data sets are cut to
+their first 2,000 rows, because a forest takes some ten milliseconds per row. bayesvote gets all rows in one call. It is
+also timed with one row per call, which is what the other libraries get.
 """
 
 import sys
@@ -45,7 +45,7 @@ MODELS: dict[str, Callable[[int], Any]] = {
     "river logistic": lambda _: river("linear_model", "LogisticRegression"),
     "scikit-learn logistic": lambda _: linear(loss="log_loss"),
     "scikit-learn SVM": lambda _: linear(loss="hinge"),
-    # The settings with which scikit-learn's documentation says that this is its Perceptron.
+    # According to scikit-learn's documentation, these settings are its Perceptron.
     "scikit-learn Perceptron": lambda _: linear(loss="perceptron", learning_rate="constant", eta0=1.0, penalty=None),
 }
 
@@ -87,9 +87,7 @@ def main(trials: int, names: list[str]) -> None:
         + (means[:, :, None] == means[:, None, :]).sum(axis=2) / 2
         + 0.5
     )
-    print(
-        f"\nMean error over the orders of the rows, {trials} of them (2 for large sets, of which {MOST_ROWS:,} rows).\n"
-    )
+    print(f"\nMean error over {trials} orders of the rows (2 for large data sets, cut to {MOST_ROWS:,} rows).\n")
     print("| model | " + " | ".join(sets) + " | mean rank | rows/s |")
     print("|" + "---|" * (len(sets) + 3))
     for k in np.argsort(ranks.mean(axis=0)):
@@ -101,10 +99,10 @@ def main(trials: int, names: list[str]) -> None:
         print(f"| {model} | {figures} | {ranks[:, k].mean():.2f} | {n / seconds[model]:,.0f} |")
     if OURS in names:
         assert all(errors[name][OURS] == errors[name][ROW_BY_ROW] for name in sets)
-        print(f"\nRow by row, bayesvote does {n / seconds[ROW_BY_ROW]:,.0f} rows/s, with the same errors.")
+        print(f"\nRow by row, bayesvote runs at {n / seconds[ROW_BY_ROW]:,.0f} rows/s, with the same errors.")
         for forest in [name for name in FORESTS if name in names]:
             in_one, singly = (seconds[forest] / seconds[mine] for mine in (OURS, ROW_BY_ROW))
-            print(f"bayesvote is {in_one:.0f} times as fast as {forest}, row by row {singly:.1f} times.")
+            print(f"bayesvote is {in_one:.0f} times as fast as {forest}, and {singly:.1f} times row by row.")
     speeds = {model: n / taken for model, taken in seconds.items() if taken}
     found = {
         model: {
@@ -118,7 +116,7 @@ def main(trials: int, names: list[str]) -> None:
 
 
 def ranks_and_errors(result: results.Result) -> Iterator[str]:
-    """Yield the table of docs/paper.md, by mean rank, the least error of a set in bold."""
+    """Yield the table of docs/paper.md, by mean rank, with the lowest error of each data set in bold."""
     models = result.figures["models"]
     sets = list(next(iter(models.values()))["errors"])
     yield "| model | " + " | ".join(sets) + " | mean rank | rows/s |"

@@ -17,11 +17,11 @@ class Scored(NamedTuple):
 
 
 def scored(answers: Iterable[Any], labels: Sequence[Any]) -> Scored:
-    """Count mistakes. Where a model gives None, the commonest label so far stands in for its prediction.
+    """Count mistakes, with the most frequent label so far as the prediction where a model gives None.
 
-    Of equally common labels the one that came first counts. Before any label is known it is the least of all labels,
-    which is also what classifiers of this library answer then. ``answers`` may be a generator that learns a row when
-    asked for the next answer.
+    Among equally frequent labels, the one seen first is used. Before any label is known it is the lowest of all labels,
+    which is also what classifiers of this library predict then. ``answers`` may be a generator that learns a row when
+    the next answer is requested.
 
     >>> scored([None, None, "b", None], ["b", "b", "a", "a"])
     Scored(mistakes=3, unanswered=3)
@@ -37,7 +37,7 @@ def scored(answers: Iterable[Any], labels: Sequence[Any]) -> Scored:
 
 
 def with_shares(probabilities: Array, y: Labels) -> tuple[Array, int]:
-    """Return probabilities in which the shares of the labels so far replace rows of NaN, and the number of these rows.
+    """Return probabilities with rows of NaN replaced by the label frequencies so far, and the number of such rows.
 
     Every label counts as if it had been seen once before the first row.
     """

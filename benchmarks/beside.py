@@ -1,8 +1,8 @@
-"""The default classifier beside the strongest others on the streams of table 6, all of them in one run.
+"""Error of the default classifier and the strongest models of other libraries, on the data sets of table 6.
 
-Run ``make beside``, or ``python benchmarks/beside.py [--sets heart sonar]``. Every row is predicted before it is
-learned, all get the same rows in the same orders, features in [-1, 1], and the order's seed. The others and their
-settings are those of configurations.py. It prints the table of docs/peers.md.
+``python -m benchmarks beside [--sets heart sonar]`` runs all models in one run and prints the table of docs/peers.md.
+Every row is predicted before it is learned. All models get the same rows in the same orders, with features in [-1, 1],
+and the order's number as seed. The settings of the other libraries are those of configurations.py.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def errors_table(result: results.Result) -> Iterator[str]:
-    """Yield the table of docs/peers.md, the least of a row in bold."""
+    """Yield the table of docs/peers.md, with the lowest error of each row in bold."""
     models = result.figures["errors"]
     yield "| set | " + " | ".join(models) + " |"
     yield "|---|" + "---:|" * len(models)

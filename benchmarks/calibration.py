@@ -1,10 +1,9 @@
-"""Brier score, log-loss and calibration error with and without calibration, in one pass each.
+"""Brier score, log-loss and calibration error of the probabilities, with and without calibration.
 
-Run ``python benchmarks/calibration.py``; ``--sets heart wine`` names some sets, ``--rows`` and ``--orders`` bound the
-work. Every row is predicted, then learned; features are scaled to [-1, 1]. The paper's thirteen sets come first, then
-tables of scikit-learn and river, some of several classes, then the streams of table 7 as they come. A classifier that
-calibrates also knows the probabilities that it would have given without, so both columns are of the same run and the
-same decisions.
+``python -m benchmarks calibration [--sets heart wine] [--rows N] [--orders N]``. Every row is predicted, then learned.
+The data are the paper's thirteen data sets, tables of scikit-learn and river, some with several classes, and the
+streams of table 7. Features are scaled to [-1, 1], except those of the streams. A classifier that calibrates also has
+the probabilities without calibration, so both columns come from the same run and the same decisions.
 """
 
 import argparse
@@ -97,7 +96,7 @@ TABLES: dict[str, Callable[[], tuple[Array, Labels]]] = {
 
 
 def stream(name: str, order: int, most: int) -> tuple[Array, Labels]:
-    """Rows of a set in random order, features in [-1, 1]."""
+    """Return rows of a data set in random order, features in [-1, 1], or the first rows of a stream."""
     if name in STREAMS:
         changing = STREAMS[name](order)
         return changing.X[:most], changing.y[:most]
@@ -111,7 +110,7 @@ def stream(name: str, order: int, most: int) -> tuple[Array, Labels]:
 
 
 def figures(probabilities: Array, y: Labels) -> Array:
-    """Return Brier score, halved for two classes, log-loss, and the decisions' calibration error in 15 bins."""
+    """Return the Brier score (halved for two classes), the log-loss, and the calibration error in 15 bins."""
     row, k = np.arange(len(y)), probabilities.shape[1]
     off = probabilities.copy()
     off[row, y] -= 1
@@ -142,7 +141,7 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=1)
     given = parser.parse_args()
     sets = given.sets or [*DATASETS, *TABLES, *STREAMS]
-    print(f"At most {given.rows:,} rows, means of {given.orders} orders; each pair: without, with calibration.\n")
+    print(f"At most {given.rows:,} rows, means of {given.orders} orders. Each pair: without, with calibration.\n")
     found_of: dict[str, dict[str, float]] = {}
     for title in given.models:
         print(f"| {title} | Brier | | log-loss | | calibration error | |\n|---|---|---|---|---|---|---|")
@@ -163,7 +162,7 @@ def main() -> None:
 
 
 def gains(result: results.Result) -> Iterator[str]:
-    """Yield the table of docs/evaluation.md: with calibration over without."""
+    """Yield the table of docs/evaluation.md: ratios of the figures with calibration to those without."""
     yield "| members, weights | " + " | ".join(f"{kind} | better on | worst" for kind in KINDS) + " |"
     yield "|---" + "|---:" * 3 * len(KINDS) + "|"
     for title, of in result.figures.items():

@@ -1,8 +1,8 @@
-"""Categories of many values: the default classifier with stated categories, and a target encoder before a regression.
+"""Error and CPU time on categories with many values, compared with scikit-learn's target encoder.
 
-`python benchmarks/categories.py` makes rows with ten columns of 500 values each. The log-odds of the label are the sum
-of an effect of each value. Values are equally likely, or follow Zipf's law. The last quarter of the rows is predicted.
-Times are CPU time, with one thread.
+`python -m benchmarks categories` generates rows with ten columns of 500 values each. Every value has an effect, and
+their sum is the log-odds of the label. Values are equally likely, or follow Zipf's law. The last quarter of the rows is
+predicted. Times are CPU time, with one thread.
 """
 
 import argparse
@@ -29,7 +29,7 @@ Table = dict[str, NDArray[np.object_]]
 
 
 def rows(n: int, power: float, scale: float, seed: int) -> tuple[Table, NDArray[np.intp], NDArray[np.intp]]:
-    """Return a table, its labels, and the labels that the best classifier would say."""
+    """Return a table, its labels, and the predictions of the best possible classifier."""
     rng = np.random.default_rng(seed)
     effects = rng.normal(0, scale, (COLUMNS, VALUES))
     shares = np.arange(1, VALUES + 1) ** -power
@@ -41,7 +41,7 @@ def rows(n: int, power: float, scale: float, seed: int) -> tuple[Table, NDArray[
 
 
 def part(table: Table, first: int, last: int) -> Table:
-    """Return rows first to last."""
+    """Return the rows from ``first`` to before ``last``."""
     return {name: values[first:last] for name, values in table.items()}
 
 
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     warnings.simplefilter("ignore", FutureWarning)  # TargetEncoder's random_state
-    warnings.simplefilter("ignore", UserWarning)  # many texts in a column that is not stated
+    warnings.simplefilter("ignore", UserWarning)  # many values in a column whose kind is not stated
     stated = {f"c{j}": "category" for j in range(COLUMNS)}
     linear, pipeline, preprocessing = (
         import_module(f"sklearn.{name}") for name in ("linear_model", "pipeline", "preprocessing")

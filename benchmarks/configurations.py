@@ -1,6 +1,6 @@
-"""The 34 configurations of other libraries that table 6 is compared with, and how a stream goes through each library.
+"""The 34 configurations of other libraries that table 6 is compared with, and the loops that run them.
 
-A configuration is a class with the parameters that are set, the same on every data set; all others are the library's
+A configuration is a class with some parameters set, the same on every data set. All other parameters are the library's
 defaults.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 from answers import Scored, scored
 from bayesvote.core.checks import Array, Labels
 
-SEED = "{seed}"  # stands where a model is given the seed of the order
+SEED = "{seed}"  # placeholder of the seed of the order
 
 
 class Make(NamedTuple):
-    """A class below a library's package, and the parameters that it is made with; these may be made themselves."""
+    """A class in a library's package, and its parameters, which may be such objects too."""
 
     path: str
     parameters: Mapping[str, Any]
@@ -48,7 +48,7 @@ def _built(what: Any, package: str, seed: int, **more: Any) -> Any:
     return seed if what == SEED else what
 
 
-# Each of these yields its prediction of a row, or None, and learns the row when it is asked for the next.
+# Each of these yields its prediction of a row, or None, and learns the row when the next prediction is requested.
 def _river(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool | None]:
     model = _built(what, "river", seed)
     for row, label in zip(X, y.tolist(), strict=True):
@@ -73,7 +73,7 @@ def _vowpal_wabbit(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool]
     threshold = 0.5 if "--link logistic" in what.parameters["arg_str"] else 0.0
     for row, label in zip(X.tolist(), y.tolist(), strict=True):
         example = model.example(f"{2 * label - 1} | " + " ".join(f"{j}:{v:.9g}" for j, v in enumerate(row) if v))
-        model.learn(example)  # the prediction that is kept in the example is from before the update
+        model.learn(example)  # the example keeps the prediction from before the update
         yield example.get_simplelabel_prediction() > threshold
 
 
@@ -85,7 +85,7 @@ def _scikit_learn(what: Make, seed: int, X: Array, y: Labels) -> Iterator[bool |
 
 
 class Library(NamedTuple):
-    """How a library is driven, which package it is, and how it is installed."""
+    """A library: the loop that runs it, its module and package, and how to install it."""
 
     drive: Callable[[Make, int, Array, Labels], Iterator[bool | None]]
     module: str
@@ -94,16 +94,16 @@ class Library(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The release that is installed."""
+        """The installed release."""
         return metadata.version(self.package)
 
     def missing(self) -> str:
-        """Why the library cannot be run here; empty if it can."""
+        """Return the reason why the library cannot be run here, or an empty string."""
         try:
             import_module(self.module)
         except ImportError as error:
             return f"{error}; pip install {self.install}"
-        except Exception as error:  # CapyMOA looks for Java when it is imported, and fails in its own ways
+        except Exception as error:  # without Java, importing CapyMOA raises errors of several types
             return f"{type(error).__name__}: {error}"
         return ""
 
@@ -174,7 +174,7 @@ _CONFIGURATIONS: Mapping[str, Mapping[str, Make]] = {
     },
     "scikit-learn": {
         "SGD(log_loss)": make("linear_model.SGDClassifier", loss="log_loss", random_state=SEED),
-        # What scikit-learn's documentation puts in the place of its PassiveAggressiveClassifier.
+        # The replacement of PassiveAggressiveClassifier according to scikit-learn's documentation.
         "PassiveAggressive": make(
             "linear_model.SGDClassifier",
             loss="hinge",
@@ -189,20 +189,20 @@ _CONFIGURATIONS: Mapping[str, Mapping[str, Make]] = {
 
 
 class Configuration(NamedTuple):
-    """One of the 34: its name, its library, and what is made."""
+    """One of the 34 configurations: name, library, and model."""
 
     name: str
     library: Library
     what: Make
 
     def answers(self, seed: int, X: Array, y: Labels) -> Iterator[int | None]:
-        """Yield the class that is predicted for each row, or None, before the row is learned."""
+        """Yield the predicted class of each row, or None, before the row is learned."""
         with np.errstate(all="ignore"):  # naive Bayes divides by a variance of zero
             for answer in self.library.drive(self.what, seed, X, y):
                 yield None if answer is None else int(answer)
 
     def scored(self, seed: int, X: Array, y: Labels) -> Scored:
-        """Count the rows that are predicted wrongly."""
+        """Count the wrong predictions."""
         return scored(self.answers(seed, X, y), y.tolist())
 
 

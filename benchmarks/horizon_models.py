@@ -1,4 +1,4 @@
-"""Models that benchmarks/horizon.py compares bayesvote with; those that learn row by row have river's methods."""
+"""Models that horizon.py compares with bayesvote. Models that learn row by row have river's methods."""
 
 import warnings
 from collections import Counter
@@ -33,7 +33,7 @@ def ours(name: str) -> Any:
 
 
 def version_of(name: str) -> str:
-    """Return the version of a model's library; the constants have none."""
+    """Return the version of a model's library, or nothing for the constants."""
     package = LIBRARIES.get(name, OURS if name.startswith(OURS) else "")
     return f"{package} {version(package)}" if package else ""
 
@@ -86,7 +86,7 @@ ONLINE: Mapping[str, Callable[[], Online]] = {
 
 
 def rows(name: str, X: Any) -> Sequence[Any]:
-    """Return the rows of a table as a model of ``ONLINE`` reads them."""
+    """Return the rows of a table in the form that a model of ``ONLINE`` expects."""
     if name != FOREST:
         return range(len(X))
     if isinstance(X, np.ndarray):
@@ -95,7 +95,7 @@ def rows(name: str, X: Any) -> Sequence[Any]:
 
 
 def predict_late(model: Online, X: Sequence[Any], y: NDArray[Any], delay: int) -> list[Any]:
-    """Predict every row, then learn the row whose label comes then: the one ``delay`` rows before."""
+    """Predict every row, then learn the row ``delay`` rows before, whose label arrives then."""
     labels: list[Any] = y.tolist()
     answers: list[Any] = []
     for t, x in enumerate(X):
@@ -126,14 +126,14 @@ def _columns(X: Any) -> tuple[list[Any], list[Any]]:
 
 
 def without_dates(X: Any) -> Any:
-    """Return a table whose dates are days, hours, weekdays and months, as river's models have them."""
+    """Return a table with dates as days, hours, weekdays and months, as river's models get them."""
     if isinstance(X, np.ndarray) or not any(X[name].dtype.kind == "M" for name in X.columns):
         return X
     return import_module("pandas").DataFrame(list(dicts(X)), index=X.index)
 
 
 def logistic(X: Any) -> Any:
-    """Return a logistic regression behind what the columns of a table without dates need."""
+    """Return a logistic regression with the preprocessing that a table without dates needs."""
     compose, impute = import_module("sklearn.compose"), import_module("sklearn.impute")
     pipeline, preprocessing = import_module("sklearn.pipeline"), import_module("sklearn.preprocessing")
     numbers, others = _columns(X)
@@ -144,7 +144,7 @@ def logistic(X: Any) -> Any:
 
 
 def boosting(X: Any) -> Any:
-    """Return gradient boosting behind ordinal codes of categories; of many categories the most frequent have codes."""
+    """Return gradient boosting with ordinal codes of categories, if there are many only of the most frequent."""
     compose, ensemble = import_module("sklearn.compose"), import_module("sklearn.ensemble")
     preprocessing = import_module("sklearn.preprocessing")
     numbers, others = _columns(X)
@@ -157,5 +157,5 @@ def boosting(X: Any) -> Any:
 
 
 def quiet() -> None:
-    """Hide warnings of the libraries: divisions by zero on first rows, few rows of a class, columns of many texts."""
+    """Hide the libraries' warnings about divisions by zero, rare classes, and columns with many distinct strings."""
     warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Markdown tables of what benchmarks/horizon.py has stored, as docs/horizon.md shows them."""
+"""Markdown tables of docs/horizon.md from the results of horizon.py."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ SLACK = 1.02  # "within 2% of the best"
 
 
 def _versions(lines: Iterable[Line]) -> list[str]:
-    """Return the names under which bayesvote is stored, those without options last."""
+    """Return the names of bayesvote's stored results, with those without options last."""
     names = dict.fromkeys(line["model"] for line in lines if line["model"].startswith(OURS))
     return [name for name in names if name not in ORDER]
 
@@ -37,7 +37,7 @@ def _cells(errors: Mapping[str, float], names: Sequence[str], text: Callable[[st
 
 
 def _grid(lines: Sequence[Line], title: str) -> Iterator[str]:
-    """Yield a table of errors by data set and setting, then how far each version of bayesvote is from the best."""
+    """Yield a table of errors by data set and setting, then each version of bayesvote compared with the best model."""
     names, rows = _columns(lines), dict.fromkeys((line["data"], line["setting"]) for line in lines)
     yield f"\n{title}\n"
     yield from _header(("data", "setting", *names), 2)
@@ -69,7 +69,7 @@ def _number(setting: str) -> int:
 
 
 def folds(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield for each version the worst folds of 3, 5 and 10, and how far they are below the two references."""
+    """Yield for each version the worst fold of 3, 5 and 10, and its distance to the two references."""
     found = {(line["data"], line["model"], line["setting"]): line for line in lines}
     for name in _versions(lines):
         yield f"\nUnshuffled folds, {name}: accuracy points below are of the worst of 3, 5 and 10 folds\n"
@@ -107,7 +107,7 @@ def folds(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def future(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield mean and worst errors of the rows after each cut."""
+    """Yield mean and largest errors of the rows after each cut."""
     names = _columns(lines)
     yield "\nError on the 5,000 rows after each of 21 cuts: mean, and of the worst cut\n"
     yield from _header(("data", *names), 1)
@@ -119,7 +119,7 @@ def future(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def burst(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield errors after bursts, and how fast changes are followed, by the way in which rows are learned."""
+    """Yield errors after bursts, and the rows that a change takes, by the way in which rows are learned."""
     for way in ("online", "partial_fit"):
         of = {(line["model"], line["setting"]): line for line in lines if line["setting"].endswith(way)}
         bursts = sorted((key[1] for key in of if "flipped" in key[1]), key=_number)
@@ -137,7 +137,7 @@ def burst(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def online(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield test-then-train errors by version, and the geometric means of their ratios to the first version."""
+    """Yield test-then-train errors by version, and geometric means of the ratios to the first version."""
     names = _versions(lines)
     yield "\nTest-then-train error\n"
     yield from _header(("data", *names), 1)
@@ -158,7 +158,7 @@ def online(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def show(lines: Sequence[Line], parts: Sequence[str]) -> Iterator[str]:
-    """Yield the tables of some parts, and with which versions they were measured, and when."""
+    """Yield the tables of some parts, and the versions and dates of their measurements."""
     kinds: dict[str, Callable[[Sequence[Line]], Iterator[str]]] = {
         "folds": folds,
         "future": future,
@@ -193,7 +193,7 @@ def _errors(result: Any, part: str) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def _real(result: Any, part: str, head: str) -> Iterator[str]:
-    """Yield the errors on real streams: of all rows if the forest has seen them, or else of the first 20,000."""
+    """Yield the errors on real streams, of all rows if the forest ran on them, otherwise of the first 20,000."""
     found = _errors(result, part)
     yield from _header(("data", head, *SHOWN.values()), 1)
     for data in REAL:
@@ -271,7 +271,7 @@ def burst_errors(result: Any) -> Iterator[str]:
 
 
 def fold_errors(result: Any) -> Iterator[str]:
-    """Yield the table of unshuffled folds: the worst of 3, 5 and 10, in all of them."""
+    """Yield the table of unshuffled folds: the worst fold of 3, 5 and 10."""
     found = {(line["data"], line["model"], line["setting"]): line for line in result.lines if line["part"] == "folds"}
     below = (f"points below {LOGISTIC} on the same fold", "points below shuffled rows")
     yield from _header(("data", "worst fold", f"of {LOGISTIC}", "of 0.1.0", *below), 1)
@@ -286,7 +286,7 @@ FOLDS = ("3 folds", "5 folds", "10 folds")
 
 
 def _points_below(found: Mapping[tuple[str, str, str], Line], data: str) -> tuple[float, float]:
-    """Return how many points a fold is below LogisticRegression on it, and below shuffled rows, at most."""
+    """Return the largest differences of a fold to LogisticRegression on it and to shuffled rows, in points."""
     logistic, shuffled = -1.0, -1.0
     for k in FOLDS:
         mine, other = found[data, OURS, k]["folds"], found[data, LOGISTIC, k]["folds"]
@@ -297,14 +297,14 @@ def _points_below(found: Mapping[tuple[str, str, str], Line], data: str) -> tupl
 
 
 def figures(result: Any) -> dict[str, Any]:
-    """Return on how many data sets a fold is over 3 points below LogisticRegression."""
+    """Return the number of data sets on which a fold is over 3 points below LogisticRegression."""
     found = {(line["data"], line["model"], line["setting"]): line for line in result.lines if line["part"] == "folds"}
     behind = [_points_below(found, data)[0] for data in dict.fromkeys(key[0] for key in found)]
     return {"folds": {"behind": sum(points > 3 for points in behind), "sets": len(behind)}}
 
 
 def _summary(result: Any, part: str, name: str, said: str, was: str) -> str:
-    """Return how near the best other a version is in a part, and how far from it and from the constant."""
+    """Return sentences that compare a version in a part with the best other model and with the constant."""
     ratios, points = [], []
     for (data, setting), errors in _errors(result, part).items():
         where = f"{data}, {setting}"
@@ -320,12 +320,12 @@ def _summary(result: Any, part: str, name: str, said: str, was: str) -> str:
 
 
 def late_summary(result: Any) -> Iterator[str]:
-    """Yield how both versions compare with others on late labels."""
+    """Yield comparisons of both versions with other models on late labels."""
     return _summaries(result, "late")
 
 
 def chunk_summary(result: Any) -> Iterator[str]:
-    """Yield how both versions compare with others on chunks."""
+    """Yield comparisons of both versions with other models on chunks."""
     return _summaries(result, "chunks")
 
 

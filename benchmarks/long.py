@@ -1,8 +1,9 @@
-"""A stream of a hundred million rows, made as it goes: memory stays the same, and the weights are those of exact sums.
+"""Memory and accuracy of the weights over a stream of a hundred million generated rows.
 
-``python benchmarks/long.py [ROWS] [JOINT_ROWS]``. 50 members of fixed, different error; their scores are drawn, so
-that the losses are known and can be summed exactly: the ramp loss of a score that is a multiple of 1/8 is one of 1/16,
-and sums of those are whole numbers of sixteenths. (11) then has one answer, and JointGaussian's sums have one, too.
+``python -m benchmarks long [ROWS] [JOINT_ROWS]``. Memory must not grow, and the weights are compared with exact sums.
+The 50 members have fixed, different errors. Their scores are drawn as multiples of 1/8, so their ramp losses are
+multiples of 1/16. Sums of sixteenths are whole numbers, which are exact. So the exact weights of (11) and of
+JointGaussian are known.
 """
 
 import resource
@@ -28,7 +29,7 @@ SIXTEENTHS = 16
 
 
 class _Nothing(NamedTuple):
-    """The state of members that learn nothing."""
+    """The empty state of members that learn nothing."""
 
     none: Array
 
@@ -40,7 +41,7 @@ class Given(Bank[_Nothing]):
     n_members: int = MEMBERS
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> _Nothing:  # noqa: ARG002
-        """Return nothing."""
+        """Return the empty state."""
         return _Nothing(np.zeros(0))
 
     def score(self, rows: Rows) -> Array:
@@ -57,11 +58,11 @@ class Given(Bank[_Nothing]):
         return 0
 
     def validate(self, state: _Nothing) -> None:
-        """Nothing to check."""
+        """Accept the empty state."""
 
 
 def block(number: int) -> tuple[Array, Labels]:
-    """Scores and labels of a block of rows, from its number alone."""
+    """Return scores and labels of a block of rows, which depend on its number only."""
     rng = np.random.default_rng(number)
     y = rng.integers(2, size=BLOCK)
     right = rng.random((BLOCK, MEMBERS)) < np.linspace(0.5, 0.95, MEMBERS)
@@ -70,7 +71,7 @@ def block(number: int) -> tuple[Array, Labels]:
 
 
 def resident() -> float:
-    """Megabytes that the process has in memory now."""
+    """Return the resident memory of the process in megabytes."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -79,7 +80,7 @@ def resident() -> float:
 
 
 def run(weighter: Weighter[Any], n_rows: int) -> tuple[Ensemble, Labels, Array, float]:
-    """Learn the rows; return the model, the exact sums of losses and of margins' products, and the growth of memory."""
+    """Learn the rows; return the model, exact sums of losses and of products of margins, and the growth of memory."""
     model = Ensemble(Given(), weighter).start(MEMBERS, rng=0)
     losses = np.zeros(MEMBERS, dtype=np.intp)  # in sixteenths
     products = np.zeros((MEMBERS, MEMBERS))  # of whole numbers of eighths: exact up to 2**53
@@ -100,7 +101,7 @@ def run(weighter: Weighter[Any], n_rows: int) -> tuple[Ensemble, Labels, Array, 
 
 
 def main(n_rows: int = 100_000_000, n_joint: int = 10_000_000) -> None:
-    """Run both, and compare."""
+    """Run both weighters and compare them with exact weights."""
     n_rows, n_joint = n_rows // BLOCK * BLOCK, n_joint // BLOCK * BLOCK
     prior = GammaRate()
     start = time.process_time()
@@ -118,7 +119,7 @@ def main(n_rows: int = 100_000_000, n_joint: int = 10_000_000) -> None:
     joint = JointGaussian(precision=100.0)
     start = time.process_time()
     model, losses, products, growth = run(joint, n_joint)
-    # Solved in extended precision, from sums that are exact.
+    # Solve in extended precision, from exact sums.
     margins = np.array([float(Fraction(n_joint) - 2 * Fraction(int(g), SIXTEENTHS)) for g in losses])
     precision = products / 64 + 100.0 * np.eye(MEMBERS)
     expected = np.linalg.solve(precision, margins + 100.0 / MEMBERS)
@@ -128,7 +129,7 @@ def main(n_rows: int = 100_000_000, n_joint: int = 10_000_000) -> None:
     off_joint = np.abs(model.weights() - expected).max() / np.abs(expected).max()
     print(f"JointGaussian: {n_joint:,} rows, {MEMBERS} members")
     print(f"  memory after the first million: {growth:+.1f} MB")
-    print(f"  largest difference of a weight from the exact one, beside the largest weight: {off_joint:.1e}")
+    print(f"  largest difference of a weight from the exact one, relative to the largest weight: {off_joint:.1e}")
     assert off_joint < 1e-10
     assert growth < 20
     found["`JointGaussian(precision=100)`"] = [n_joint, growth, float(off_joint), time.process_time() - start]

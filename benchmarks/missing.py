@@ -1,9 +1,9 @@
-"""Missing values in tables of numbers: as an array, and as a raw table, which has the mean so far in their place.
+"""Error with missing values, for arrays, and for tables in which the mean so far replaces them.
 
-`python benchmarks/missing.py`. Cells are removed at random, in all columns alike. With "learned and predicted", every
-row is predicted before it is learned. With "predicted only", chunks of ten rows are predicted with missing cells and
-then learned in full. Mean errors over the sets and orders, seed 0 and up. A table is read as a raw one when a column
-is stated.
+`python -m benchmarks missing` removes cells at random, in all columns with the same probability. With "learned and
+predicted", every row is predicted before it is learned. With "predicted only", chunks of ten rows are predicted with
+missing cells and then learned in full. Errors are means over data sets and orders. Columns of a table are encoded if
+the kind of one of them is stated.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def tabled(X: Array) -> dict[str, Array]:
 
 
 def mistakes(model: Any, full: Array, holed: Array, y: Labels, raw: bool, learned: bool) -> float:
-    """Share of mistakes of one model on one order of the rows."""
+    """Return the error of one model on one order of the rows."""
     made = tabled if raw else np.asarray
     if learned:
         return float(np.mean(model.predict_proba_then_learn(made(holed), y, classes=[0, 1]).argmax(axis=1) != y))
@@ -40,7 +40,7 @@ def mistakes(model: Any, full: Array, holed: Array, y: Labels, raw: bool, learne
 
 
 def errors(name: str, share: float, learned: bool, most: int, seed: int) -> list[float]:
-    """Errors of every model, on the array and on the table."""
+    """Return the errors of every model, on the array and on the table."""
     data, rng = load_dataset(name), np.random.default_rng(seed)
     dense = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
     order = rng.permutation(len(data.y))[:most]

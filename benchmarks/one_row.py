@@ -1,6 +1,6 @@
-"""One row at a time, as services and river users see it: median microseconds of a call, after 1,500 rows.
+"""Median time of a call with one row, as services and river users make it, after 1,500 rows.
 
-100 members, 20 features. ``python benchmarks/one_row.py``
+``python -m benchmarks one_row``: 100 members, 20 features.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PAPER: dict[str, Any] = {"members": "perceptron", "weighter": "gamma_rate"}
 
 
 def worst(X: Array, y: Labels) -> dict[str, float]:
-    """The slowest of many rows that the default predicts and learns one by one, and how many took over 2 ms."""
+    """Return the slowest of many rows that the default predicts and learns one by one, and the number over 2 ms."""
     model = BayesianEnsembleClassifier(random_state=0).partial_fit(X[:1], y[:1], classes=[0, 1]).model_
     seconds = []
     for t in range(1, len(y)):
@@ -39,7 +39,7 @@ def worst(X: Array, y: Labels) -> dict[str, float]:
 
 
 def median(call: Callable[[int], object]) -> float:
-    """Microseconds of a call with the number of a row, over the rows after the first ones."""
+    """Return the median microseconds of a call with the number of a row, after the first rows."""
     seconds = []
     for t in range(WARM, ROWS):
         start = time.perf_counter()
@@ -50,7 +50,7 @@ def median(call: Callable[[int], object]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--many", type=int, default=MANY, help="rows among which the slowest is looked for")
+    parser.add_argument("--many", type=int, default=MANY, help="number of rows, of which the slowest is reported")
     asked = parser.parse_args()
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 20))

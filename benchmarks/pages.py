@@ -1,16 +1,17 @@
-"""Write measured figures into README.md and docs, from the results in ``benchmarks/results``: ``make figures``.
+"""Write the stored figures into README.md and docs, or check them with --check.
 
-``--check`` writes nothing. It fails if a page differs from what would be written, or has a number that looks measured
-but stands outside the marked places. It lists the results that are stale. Marks, which a page shows as nothing:
+``make docs`` runs ``python -m benchmarks pages``. With ``--check`` nothing is written. The command then fails if a page
+is not up to date, or has a number outside the marks that looks measured. It lists stale results. The marks are
+comments, which a rendered page does not show:
 
-    <!-- figure NAME/path/to/value .4f -->0.1328<!-- /figure -->     a number, in a format of Python
-    <!-- table NAME.function [key=value] --> ... <!-- /table -->     what a function of the benchmark prints
-    <!-- measured NAME ... --> ... <!-- /measured -->                when the results were measured, by which command
+    <!-- figure NAME/path/to/value .4f -->0.1328<!-- /figure -->     a number, with its format in Python
+    <!-- table NAME.function [key=value] --> ... <!-- /table -->     the lines that a function of the benchmark yields
+    <!-- measured NAME ... --> ... <!-- /measured -->                date, version and command of the measurement
 
-The functions are in ``benchmarks/SCRIPT_table.py`` if there is such a file, or else in the benchmark's script. They get
-the result, or its lines with ``key=value`` only. Their ``figures(result)``, if there is one, gives the mapping for
-``figure``. Each page that shows a figure of a result must say when it was measured: ``table`` does so by itself, for
-the other figures there is ``measured``.
+The functions are in ``benchmarks/SCRIPT_table.py`` if the file exists, otherwise in the benchmark's script. They get
+the result, or its lines with ``key=value`` only. ``figures(result)``, if it is defined, returns the mapping that
+``figure`` reads. Each page that shows a figure must say when it was measured. ``table`` does so by itself; for other
+figures, use ``measured``.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def pages(root: Path = ROOT) -> list[Path]:
 
 @cache
 def view(script: str) -> Any:
-    """Return the module that shows the results of a script."""
+    """Return the module with the table functions of a script."""
     shown = f"{script}_table"
     return import_module(shown if Path(__file__).with_name(f"{shown}.py").exists() else script)
 
@@ -52,7 +53,7 @@ def stored(name: str) -> results.Result:
     if name not in results.BENCHMARKS:
         raise ValueError(f"Unknown result {name!r}. Choose from {', '.join(results.BENCHMARKS)}.")
     if not results.exists(name):
-        raise ValueError(f"There is no result {name!r} in benchmarks/results. Run: {results.BENCHMARKS[name].command}")
+        raise ValueError(f"benchmarks/results has no result {name!r}. Run: {results.BENCHMARKS[name].command}")
     return results.read(name)
 
 
@@ -74,13 +75,13 @@ def figure(arguments: str) -> str:
 
 
 def table(arguments: str) -> str:
-    """Return what a function prints of a result: ``NAME.function [key=value]``."""
+    """Return the table that a function yields for a result: ``NAME.function [key=value]``."""
     function, _, result = _named(arguments)
     return "\n".join(["", *getattr(view(result.benchmark.script), function)(result), ""])
 
 
 def _named(arguments: str) -> tuple[str, str, results.Result]:
-    """Return the function, the name of the lines, and the result, of a marked table."""
+    """Return the function, the name of the lines, and the result of a marked table."""
     path, _, only = arguments.partition(" ")
     name, _, function = path.partition(".")
     result = stored(name)
@@ -91,7 +92,7 @@ def _named(arguments: str) -> tuple[str, str, results.Result]:
 
 
 def measured(arguments: str) -> str:
-    """Return when some results were measured: ``NAME ...``."""
+    """Return dates, versions and commands of results: ``NAME ...``."""
     return "\n" + "\n".join(results.sentence(stored(name)) for name in arguments.split()) + "\n"
 
 
@@ -99,7 +100,7 @@ KINDS = {"figure": figure, "table": table, "measured": measured}
 
 
 def written(text: str) -> str:
-    """Return a page with its marked places written again.
+    """Return a page with its marks filled again.
 
     A table also says when its result was measured, unless the table before it has said so.
     """
@@ -121,7 +122,7 @@ def written(text: str) -> str:
 
 
 def used(text: str, *kinds: str) -> set[str]:
-    """Return the names of the results in the marked places of some kinds."""
+    """Return the names of the results in marks of some kinds."""
     names = set()
     for kind, arguments, _ in MARK.findall(text):
         if kind in kinds:
@@ -130,7 +131,7 @@ def used(text: str, *kinds: str) -> set[str]:
 
 
 def loose(text: str, allowed: Sequence[str]) -> Iterator[str]:
-    """Yield the places outside of marks and code that look like measured figures."""
+    """Yield the numbers outside of marks and code that look measured."""
     rest = CODE.sub(lambda found: "\n" * found[0].count("\n"), MARK.sub(lambda f: "\n" * f[0].count("\n"), text))
     for phrase in allowed:
         rest = rest.replace(phrase, "")
@@ -140,13 +141,13 @@ def loose(text: str, allowed: Sequence[str]) -> Iterator[str]:
 
 
 def faults(text: str, constants: Sequence[str]) -> Iterator[str]:
-    """Yield what is wrong with a page."""
+    """Yield the faults of a page."""
     for phrase in constants:
         if phrase not in text:
             yield f"constants.toml has {phrase!r}, which is not on the page. Remove the line."
     try:
         if written(text) != text:
-            yield "differs from the stored results. Run: make figures"
+            yield "differs from the stored results. Run: make docs"
     except ValueError as error:
         yield str(error)
     for result in sorted(used(text, "figure") - used(text, "table", "measured")):
@@ -155,7 +156,7 @@ def faults(text: str, constants: Sequence[str]) -> Iterator[str]:
 
 
 def update(path: Path) -> None:
-    """Write the marked places of a page, if all of them can be written."""
+    """Fill the marks of a page, if all of them can be filled."""
     text = path.read_text(encoding="utf-8")
     try:
         new = written(text)

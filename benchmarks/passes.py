@@ -1,9 +1,9 @@
-"""Error of fit after one pass over the rows, and after further passes of the members with the weights of the first.
+"""Error of ``fit`` after one pass over the rows, and after further passes of the members.
 
-``python benchmarks/passes.py --seeds 0 1 --sets heart sonar``. Shuffled, stratified 5-fold cross-validation of the
-default classifier, at most ``--rows`` rows per set. All variants of a fold start from the same first pass. In a second
-pass the members have seen the rows, so the weights do not learn from their scores, except in "weights, too". In "late
-weights" there is one pass, and the weights learn from its second half only.
+``python -m benchmarks passes --seeds 0 1 --sets heart sonar``. Shuffled, stratified 5-fold cross-validation of the
+default classifier, with at most ``--rows`` rows per data set. All variants of a fold start from the same first pass. In
+a second pass the members have seen the rows, so the weights do not learn from their scores, except in "weights, too".
+In "late weights" there is one pass, and the weights learn from its second half only.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def numbers(name: str) -> tuple[Array, NDArray[Any]]:
 
 
 def again(*kinds: str, times: int = 1) -> Change:
-    """Return further passes of the members of these kinds, or of all."""
+    """Return a copy of the model after further passes of the members of these kinds, or of all."""
 
     def change(model: Ensemble, rows: Rows, y: Labels, w: Array) -> None:
         for seed in range(times):
@@ -106,7 +106,7 @@ CHANGES: dict[str, Change] = {
 
 
 def errors(X: Any, y: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.intp], seed: int) -> dict[str, int]:
-    """Return the wrong answers of each variant for the rows of a fold."""
+    """Return the errors of each variant on the rows of a fold."""
 
     def wrong(model: BayesianEnsembleClassifier) -> int:
         return int(np.sum(model.predict(X.iloc[test]) != y[test]))
@@ -121,7 +121,7 @@ def errors(X: Any, y: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.in
         change(changed.model_, rows, codes, w)
         found[name] = wrong(changed)
     half = len(order) // 2
-    # Half of the rows for the members alone, then weights that have learned nothing.
+    # Half of the rows train the members only. Then the weights start.
     late = BayesianEnsembleClassifier(shuffle=False, horizon=0, random_state=seed)
     late.partial_fit(X.iloc[order[:half]], y[order[:half]], classes=once.classes_)
     late.model_._state = late.model_.weighter.init(late.model_.bank.n_members)
@@ -156,7 +156,7 @@ def main() -> None:
 
 
 def summary(errors: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Return for each variant its mean error, and how it compares with one pass."""
+    """Return the mean error of each variant, and its comparison with one pass."""
     once = np.array([of["one pass"] for of in errors.values()])
     out = {}
     for name in SHOWN:

@@ -1,4 +1,4 @@
-"""The same stream through other libraries, each the way its documentation shows; a peer that is missing says so."""
+"""Speed and error of other libraries on the same stream, each used as its documentation shows."""
 
 import time
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def river_adaboost(X: Array, y: Labels) -> Measured:
 
 
 def vowpal_wabbit_boosting(X: Array, y: Labels) -> Measured:
-    """Vowpal Wabbit's online boosting (BBM) of 100 linear learners; its examples are parsed beforehand."""
+    """Vowpal Wabbit's online boosting (BBM) of 100 linear learners, without the time to parse the examples."""
     vw = import_module("vowpalwabbit").Workspace(f"--quiet --boosting {MEMBERS} --alg BBM --link=identity --binary")
     lines = [
         f"{2 * label - 1} | " + " ".join(f"f{j}:{v:.6g}" for j, v in enumerate(row) if v)
@@ -41,7 +41,7 @@ def vowpal_wabbit_boosting(X: Array, y: Labels) -> Measured:
 
 
 def capymoa(learner: str, base: str) -> Callable[[Array, Labels], Measured]:
-    """One of CapyMOA's boosters, in its own prequential evaluation."""
+    """One of CapyMOA's boosters, in CapyMOA's prequential evaluation."""
 
     def run(X: Array, y: Labels) -> Measured:
         classifiers, streams = import_module("capymoa.classifier"), import_module("capymoa.stream")
@@ -67,7 +67,7 @@ PEERS: dict[str, tuple[Callable[[Array, Labels], Measured], int]] = {
 
 
 def measure(name: str, X: Array, y: Labels) -> Measured | None:
-    """Run one peer over the first rows of the stream, as many as it does in some seconds."""
+    """Run one library over the first rows of the stream, as many as it can learn in some seconds."""
     run, rows = PEERS[name]
     try:
         return run(np.ascontiguousarray(X[:rows]), y[:rows])

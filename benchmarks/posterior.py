@@ -1,8 +1,8 @@
-"""How near JointLogistic is to the exact posterior of two weights, which a grid gives.
+"""Accuracy of JointLogistic, compared with the exact posterior of two weights on a grid.
 
-`python -m benchmarks posterior` prints, for true weights near and far from the prior: the largest lag of a mean behind
-the exact one, in exact standard deviations, the standard deviation as a share of the exact one, and the largest error
-of a probability.
+`python -m benchmarks posterior` prints three figures, for true weights near and far from the prior. They are the
+distance of the mean to the exact mean in exact standard deviations, the standard deviation as a share of the exact one,
+and the largest error of a probability.
 """
 
 import argparse
@@ -42,14 +42,14 @@ CASES = (
 
 
 def labelled(case: Case, seed: int) -> tuple[Array, np.random.Generator]:
-    """Return margins (n, 2) of the labels, which are drawn by the true weights; members' margins are uniform."""
+    """Return margins (n, 2) of labels drawn by the true weights; the members' margins are uniform."""
     rng = np.random.default_rng(seed)
     D = rng.uniform(-1, 1, (case.n, 2))
     return D * np.where(rng.random((case.n, 1)) < expit(D @ np.array(case.truth))[:, None], 1, -1), rng
 
 
 def mode(D: Array, prior: float, precision: float) -> tuple[Array, Array]:
-    """Return the mode of the exact posterior and the inverse of its curvature there, by damped Newton steps."""
+    """Return the mode of the exact posterior and the inverse of its curvature, by damped Newton steps."""
     weights = np.full(2, prior)
     for _ in range(200):
         miss = expit(-D @ weights)
@@ -60,9 +60,9 @@ def mode(D: Array, prior: float, precision: float) -> tuple[Array, Array]:
 
 
 def exact(D: Array, prior: float, precision: float) -> tuple[Array, Array, Array, Array]:
-    """Return the exact mean and standard deviations, by a grid (n, 2) of nine of these to all sides, and the grid.
+    """Return exact mean and standard deviations, the grid (n, 2) of nine of these to all sides, and its probabilities.
 
-    Row t's label has the log-odds ``D[t] @ weights``. The grid's probabilities come last.
+    Row t's label has the log-odds ``D[t] @ weights``.
     """
     centre, spread = mode(D, prior, precision)
     axis = np.linspace(-9, 9, 181)
@@ -77,9 +77,9 @@ def exact(D: Array, prior: float, precision: float) -> tuple[Array, Array, Array
 
 
 def measured(case: Case, seed: int) -> tuple[float, float, float]:
-    """Return lag, share of the standard deviation, and error of a probability, the worst of each.
+    """Return the worst lag, share of the standard deviation, and error of a probability.
 
-    Of several precisions the exact posterior has the one under which the truth is least surprising: the first.
+    Of several precisions, the exact posterior has the first, under which the true weights are most probable.
     """
     D, rng = labelled(case, seed)
     weighter = JointLogistic(case.precision, scale=SCALE)

@@ -1,5 +1,6 @@
-"""Probes: tiny runs of what stored results depend on. A result is stale when the probes that it depends on changed.
+"""Short runs of the models that stored results depend on.
 
+A result is stale when one of its probes has changed since it was measured.
 Each probe is a log-loss over some thousand rows. It changes with the model, and with nothing else.
 """
 
@@ -21,7 +22,7 @@ PAPER, WEIGHTS = ("averaged_perceptron", "naive_bayes"), ("gamma_rate", "gamma_s
 
 
 def rows(n: int = ROWS, d: int = 6) -> tuple[Array, Labels]:
-    """Return rows of a stream whose rule changes half-way."""
+    """Return rows of a stream whose concept changes half-way."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     score = np.where(np.arange(n) < n // 2, X[:, 0] + X[:, 1] * X[:, 2], X[:, 3] - X[:, 1])
@@ -29,7 +30,7 @@ def rows(n: int = ROWS, d: int = 6) -> tuple[Array, Labels]:
 
 
 def table() -> tuple[dict[str, Any], Labels]:
-    """Return a table of numbers, texts and missing values."""
+    """Return a table of numbers, text and missing values."""
     X, y = rows()
     numbers = {f"x{j}": np.where(X[:, j] > 1.5, np.nan, X[:, j]) for j in range(2)}
     texts = {f"t{j}": np.array([f"v{round(2 * value)}" for value in X[:, j]], dtype=object) for j in range(2, 4)}
@@ -68,7 +69,7 @@ def late() -> float:
 
 
 def learned(how: str, **options: Any) -> float:
-    """Return the log-loss on the last 300 rows, after ``fit`` or ``partial_fit`` of those before."""
+    """Return the log-loss on the last 300 rows, after ``fit`` or ``partial_fit`` on the rows before them."""
     X, y = rows()
     model = BayesianEnsembleClassifier(random_state=0, **options)
     getattr(model, how)(X[:-300], y[:-300], **({"classes": [0, 1]} if how == "partial_fit" else {}))

@@ -1,7 +1,7 @@
-"""The paper's tables and figures again, written into docs/reproduced.md: `python -m benchmarks reproduced`.
+"""Reproduce the paper's tables and figures and write docs/reproduced.md.
 
-It runs `bayesvote reproduce settings`, then all other experiments, with the data sets in BAYESVOTE_DATA. A second run
-continues in the folder `reproduced`; remove the folder to measure everything again.
+`python -m benchmarks reproduced` runs `bayesvote reproduce settings`, then all other experiments, with the data sets in
+BAYESVOTE_DATA. A second run continues in the folder `reproduced`; remove the folder to measure everything again.
 """
 
 import argparse
@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "reproduced.md"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiments", nargs="*", help="only these, into the page reproduced/trial.md")
+    parser.add_argument("experiments", nargs="*", help="run only these, and write the page reproduced/trial.md")
     asked = parser.parse_args()
     command = [sys.executable, "-m", "bayesvote", "reproduce"]
     if asked.experiments:

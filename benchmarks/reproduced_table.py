@@ -1,4 +1,4 @@
-"""Figures and tables of docs/reproduced.md for other pages; see pages.py. They are read from that page."""
+"""Figures and tables of docs/reproduced.md for other pages, which pages.py inserts."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ def means(section: str, caption: str) -> dict[str, float]:
 
 
 def figures(result: Any) -> dict[str, Any]:  # noqa: ARG001
-    """Return mean errors by table, kind of members and method, and what tables 6 and 7 say of the default."""
+    """Return mean errors by table, kind of members and method, and the figures of tables 6 and 7 about the default."""
     out: dict[str, Any] = {}
     for k in range(1, 6):
         of = f"Table {k}"
@@ -87,27 +87,27 @@ def best_steps(result: Any) -> Iterator[str]:  # noqa: ARG001
     """Yield (11) and gradient methods with their best step."""
     columns = ["table and members", "GammaRate", "SAG, best step", "SGD, best step"]
     last = "best of voting and SGD, SGD-avg, SAG with step 1"
-    return excerpt("What the tables say", "GammaRate (11) beside gradient methods", [*columns, last])
+    return excerpt("What the tables say", "GammaRate (11) and gradient methods", [*columns, last])
 
 
 def reached(result: Any) -> Iterator[str]:  # noqa: ARG001
-    """Yield how many of the 40 cells of tables 1 to 4 are at or below the paper's figure."""
+    """Yield the numbers of cells of tables 1 to 4, of 40, at or below the paper's figure."""
     return excerpt("What the tables say", "Cells of tables 1 to 4", ["members", "weights", "all"])
 
 
 def single(result: Any) -> Iterator[str]:  # noqa: ARG001
-    """Yield on how many sets methods are below a single classifier."""
+    """Yield the numbers of data sets on which methods are below a single classifier."""
     columns = ["table and members", "Voting", "GammaRate", "JointGaussian", "OzaBoost", "OGBoost", "OSBoost"]
     return excerpt("What the tables say", "Sets on which a method's error is below", columns)
 
 
 def aims(result: Any) -> Iterator[str]:  # noqa: ARG001
-    """Yield what was aimed at, and what came out."""
+    """Yield the aims and their results."""
     return excerpt("What was aimed at", "Aims and results", ["aim", "result", "reached"])
 
 
 def weights(result: Any) -> Iterator[str]:
-    """Yield the mean errors of weights, by table, the least in bold."""
+    """Yield the mean errors of weighters by table, with the lowest in bold."""
     found = figures(result)
     ours = {
         "frozen averaged Perceptrons, ten sets (table 1)": ("Table 1", "averaged Perceptrons"),

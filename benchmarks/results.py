@@ -1,7 +1,8 @@
-"""Results of benchmarks in ``benchmarks/results``: which command measured them, when, with which version, and how.
+"""Stored results of the benchmarks, in ``benchmarks/results``, with command, date and version of their measurement.
 
-A result is ``NAME.json``, a mapping of figures, or ``NAME.jsonl``, a line per figure. Figures that depend on a model
-carry the values of the probes (probes.py) at the time of measuring: a result is stale when the probes changed.
+A result is ``NAME.json``, a mapping of figures, or ``NAME.jsonl``, with a line per figure. Figures that depend on a
+model come with the values of the probes (probes.py) at the time of the measurement. A result is stale when a probe has
+changed since then.
 """
 
 import json
@@ -29,12 +30,12 @@ _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 class Benchmark(NamedTuple):
-    """A command that writes a result, and what the result depends on."""
+    """A command that writes a result, and the probes on which the result depends."""
 
     command: str
     minutes: float  # an estimate, on two quiet cores
     depends: Sequence[str] = ()  # names of probes
-    timed: bool = False  # times are stale after a new release
+    timed: bool = False  # True for times, which are stale after a new release
 
     @property
     def script(self) -> str:
@@ -105,7 +106,7 @@ def stamp(*depends: str) -> dict[str, Any]:
 def write(name: str, figures: Mapping[str, Any], libraries: Iterable[str] = ()) -> None:
     """Store the figures of a benchmark, with the versions of libraries, if it was run by its own command.
 
-    Runs with other arguments are trials. They are stored if the environment variable BAYESVOTE_RESULTS names a folder.
+    Runs with other arguments are only stored if the environment variable BAYESVOTE_RESULTS names a folder.
     """
     benchmark, folder = BENCHMARKS[name], os.environ.get("BAYESVOTE_RESULTS")
     if not folder and sys.argv[1:] != benchmark.arguments:
@@ -120,7 +121,7 @@ def write(name: str, figures: Mapping[str, Any], libraries: Iterable[str] = ()) 
     path = Path(folder or FOLDER) / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"about": about, "figures": figures}, indent=1, default=float) + "\n")
-    print(f"Stored in {path}. `make figures` writes it into the pages.")
+    print(f"Stored in {path}. Run `make docs` to write it into the pages.")
 
 
 def exists(name: str) -> bool:
@@ -141,7 +142,7 @@ def read(name: str, folder: Path | None = None) -> Result:
 
 
 def measured_with(line: Mapping[str, Any]) -> tuple[str, str]:
-    """Return library with version, and date, of a line; older lines have a model only, which tells the library."""
+    """Return the library with its version, and the date, of a line. Older lines have only a model's name."""
     library = line.get("version", line.get("with"))
     if library is None and "model" in line:
         library = LIBRARIES.get(line["model"].split()[0], OURS)
@@ -149,14 +150,14 @@ def measured_with(line: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _ours(line: Mapping[str, Any]) -> bool:
-    """Return True for a line of bayesvote, unless its model's name has the release that it was measured with."""
+    """Return True for a line of bayesvote, unless the model's name states a release."""
     return measured_with(line)[0].startswith(OURS) and not _RELEASE.search(line["model"])
 
 
 def stale(about: Mapping[str, Any], timed: bool = False) -> bool:
-    """Return True if a probe has changed since, or is not recorded.
+    """Return True if a probe has changed since the measurement, or is not recorded.
 
-    Times are stale after a new release, and if other programs kept the machine busy.
+    Times are also stale after a new release, and if other programs kept the machine busy.
     """
     recorded = about.get("probes")
     if recorded is None:
@@ -180,7 +181,7 @@ def stale_part(result: Result) -> bool:
 
 
 def sentence(result: Result) -> str:
-    """Say when a result was measured, with which version and command, and whether it is stale."""
+    """Return a sentence with date, version and command of a result, which also says if the result is stale."""
     command = f"`{result.benchmark.command}`"
     found = {measured_with(line) for line in result.lines} or {measured_with(result.about)}
     found |= {(f"{name} {number}", result.about.get("date", "")) for name, number in _libraries(result.about)}

@@ -1,9 +1,9 @@
-"""What the default classifier was chosen by: its parts and others, on orders and streams that no table reports.
+"""Error of the default classifier and its alternatives, on orders and streams that no table reports.
 
-Run ``python benchmarks/selection.py [--seeds 10 11]``. The members' scores are taken once for each set, and weighed
-anew with some kinds left out, or by other posteriors. Sets are the paper's thirteen, at most 12,000 rows
-(BAYESVOTE_DATA names those that are not embedded), the streams that change, and three with several classes. Tables
-report orders 0 to 4.
+The members and weights of the default were chosen by these figures. ``python -m benchmarks selection [--seeds 10 11]``
+computes the members' scores once for each data set. It weights them again without some kinds of members, or by other
+posteriors. The data are the paper's thirteen data sets, at most 12,000 rows (BAYESVOTE_DATA names the folder of those
+that are not embedded), the changing streams, and three data sets with several classes. Tables report orders 0 to 4.
 """
 
 import argparse
@@ -32,7 +32,7 @@ KINDS = ("Logistic", "PassiveAggressive", "Neighbours", "NaiveBayes", "x Tree", 
 
 
 class Variant(NamedTuple):
-    """A kind that is left out, and the weights."""
+    """A kind of members to leave out, and the weighter."""
 
     without: str | None
     weighter: Weighter[Any]

@@ -1,4 +1,4 @@
-"""A small HTTP client for the service's own trials, and a server in a process of its own."""
+"""A small HTTP client for the benchmarks of the service, and a server in a separate process."""
 
 import asyncio
 import json
@@ -25,12 +25,12 @@ _LENGTH = re.compile(rb"(?i)\ncontent-length: *(\d+)")
 PAPER = {"members": "perceptron", "weighter": "gamma_rate", "n_members": 100}
 
 
-class Lost(Exception):  # noqa: N818 - what the trials provoke
-    """The connection ended before the answer was whole."""
+class Lost(Exception):  # noqa: N818 - expected, as the benchmarks kill the server
+    """The connection ended before the response was complete."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection that stays open, for one request at a time; lean, as a core of its own has to keep up."""
+    """A connection that stays open, with one request at a time. It is minimal, so that one core can load the server."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -43,7 +43,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of an answer."""
+        """Receive a part of a response."""
         self._found += data
         head, found, body = self._found.partition(b"\r\n\r\n")
         length = _LENGTH.search(head)
@@ -54,7 +54,7 @@ class Connection(asyncio.Protocol):
             self._answer.set_result((int(head[9:12]), body))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Whoever waits has lost."""
+        """Raise Lost in the waiting request."""
         self._transport, self._found = None, b""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(Lost())
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
     async def request(
         self, method: str, path: str, body: bytes = b"", kind: str = "application/json"
     ) -> tuple[int, bytes]:
-        """Status and body of the answer."""
+        """Return status and body of the response."""
         loop = asyncio.get_running_loop()
         if self._transport is None:
             try:
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         return await self._answer
 
     async def json(self, method: str, path: str, body: Any = None) -> Any:
-        """Answer of a request that must not be refused."""
+        """Return the decoded response; raise RuntimeError if the request fails."""
         status, found = await self.request(method, path, b"" if body is None else json.dumps(body).encode())
         if status >= 400:
             raise RuntimeError(f"{method} {path}: {status} {found.decode()}")
@@ -90,7 +90,7 @@ class Connection(asyncio.Protocol):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a client, on the faster event loop where it is installed."""
+    """Run a client, on uvloop if it is installed."""
     try:
         factory = import_module("uvloop").new_event_loop
     except ImportError:
@@ -100,14 +100,14 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 class Server:
-    """A server in a process of its own, on one core if asked to."""
+    """A server in a separate process, optionally bound to one core."""
 
     def __init__(self, command: Sequence[str], port: int, core: int | None = None, log: Path | None = None) -> None:
         self.port = port
@@ -119,7 +119,7 @@ class Server:
 
     @classmethod
     def of(cls, folder: Path, *options: str, port: int | None = None, **more: Any) -> "Server":
-        """The service on a folder."""
+        """Start ``bayesvote serve`` on a folder."""
         port = free_port() if port is None else port
         command = [sys.executable, "-m", "bayesvote", "serve", str(folder), "--port", str(port), *options]
         return cls(command, port, **more)
@@ -129,27 +129,27 @@ class Server:
         wait(self.port, lambda: self.process.poll() is None, seconds)
 
     def seconds(self) -> float:
-        """Processor time it has taken."""
+        """Return its CPU time."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self) -> int:
-        """Bytes that it holds in memory."""
+        """Return its resident memory in bytes."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def kill(self) -> None:
-        """End it at once, as a power failure of the process would."""
+        """Send SIGKILL and wait for its end."""
         self.process.kill()
         self.process.wait()
 
     def stop(self, seconds: float = 30.0) -> int:
-        """Ask it to end; return its exit code."""
+        """Send SIGTERM; return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 
 
 class Forked:
-    """The service in a process forked from one that has imported everything: it starts in no time."""
+    """The service in a process forked from one that has imported everything, so that it starts at once."""
 
     def __init__(self, folder: Path, port: int, **options: Any) -> None:
         context = multiprocessing.get_context("forkserver")
@@ -163,7 +163,7 @@ class Forked:
         wait(self.port, self.process.is_alive, seconds)
 
     def text(self, path: str, method: str = "GET", body: bytes | None = None) -> str:
-        """Answer of a request that must not be refused."""
+        """Return the response as text; raise an error if the request fails."""
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as answer:
@@ -171,11 +171,11 @@ class Forked:
         return found
 
     def json(self, method: str, path: str, body: Any = None) -> Any:
-        """The same, of JSON."""
+        """Return the decoded JSON response; raise an error if the request fails."""
         return json.loads(self.text(path, method, None if body is None else json.dumps(body).encode()))
 
     def kill(self) -> None:
-        """End it at once."""
+        """Send SIGKILL and wait for its end."""
         self.process.kill()
         self.process.join()
 
@@ -189,7 +189,7 @@ def _serve(folder: Path, port: int, options: dict[str, Any]) -> None:
 
 
 def wait(port: int, alive: Callable[[], bool], seconds: float) -> None:
-    """Wait until somebody listens on a port."""
+    """Wait until a port accepts connections."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -197,18 +197,18 @@ def wait(port: int, alive: Callable[[], bool], seconds: float) -> None:
             return
         except OSError:
             if not alive():
-                raise RuntimeError("the server has ended") from None
+                raise RuntimeError("The server has ended.") from None
             time.sleep(0.02)
-    raise RuntimeError("the server did not start in time")
+    raise RuntimeError(f"The server did not start in {seconds:g} seconds.")
 
 
 def stream(n: int, d: int = 20, seed: int = 0) -> tuple[Array, Labels]:
-    """Rows whose label depends on the first two features, with noise."""
+    """Return rows whose label depends on the first two features, with noise."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     return X, (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(np.intp)
 
 
 def tensor(X: Array) -> dict[str, Any]:
-    """Rows as an input of the protocol."""
+    """Return rows as an input of the protocol."""
     return {"name": "X", "shape": list(X.shape), "datatype": "FP64", "data": X.ravel().tolist()}

@@ -1,8 +1,9 @@
-"""SIGKILL at random moments under load, again and again: ``make serve-kills``, or ``--kills 5`` for a short look.
+"""Kill the service at random moments under load, and check that no acknowledged row is lost.
 
-Eight clients predict with ids, label late, repeat labels, and learn in batches, all at once. The server is killed at a
-random moment, started again on the same folder, and so on. At the end, what was acknowledged is compared with the
-journal, and the recovered model with one that learned the journal's rows without disturbance, in other chunks.
+``python -m benchmarks service_kills [--kills 5]``. Eight clients predict with ids, label late, repeat labels, and learn
+in batches at the same time. The server is killed by SIGKILL at random moments and started again on the same folder. At
+the end, the acknowledged rows are compared with the journal. The recovered model is compared with a model that learned
+the journal's rows without interruption, in other chunks.
 """
 
 import argparse
@@ -33,7 +34,7 @@ MODEL = {"columns": 6, "classes": CLASSES, "members": "perceptron", "n_members":
 
 @dataclass
 class Sent:
-    """What the clients know: codes of rows by id that were acknowledged, and that were sent at all."""
+    """Labels by id that the clients sent, and those that were acknowledged."""
 
     labelled: dict[str, int] = field(default_factory=dict)
     sent: dict[str, int] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class Sent:
 
 @dataclass
 class Outcome:
-    """What was found at the end."""
+    """Figures of the whole run."""
 
     kills: int
     answers: int
@@ -54,7 +55,7 @@ class Outcome:
 
 
 async def client(number: int, port: int, sent: Sent, stop: asyncio.Event, seed: int) -> None:
-    """Predict, label late, repeat, learn."""
+    """Predict, label late, repeat labels, and learn in batches."""
     rng = random.Random(f"{seed}-{number}")
     X, y = stream(500, 6, seed=number)
     connection = Connection(port)
@@ -82,7 +83,7 @@ async def _step(
         sent.predicted[name] = answer["outputs"][0]["data"]
         waiting.append((name, int(y[row])))
     elif what < 0.8:
-        name, code = rng.choice(waiting)  # some twice
+        name, code = rng.choice(waiting)  # repeat some labels
         sent.sent[name] = code
         await connection.json("POST", "/v2/models/m/label", {"ids": [name], "labels": [CLASSES[code]]})
         sent.labelled[name] = code
@@ -99,7 +100,7 @@ async def _step(
 
 
 async def killed(folder: Path, kills: int, seed: int, longest: float = 0.6) -> tuple[Sent, int]:
-    """Kill the server so many times; return what the clients know."""
+    """Kill the server ``kills`` times; return what the clients sent, and ``kills``."""
     rng, sent, stop, port = random.Random(seed), Sent(), asyncio.Event(), free_port()
 
     server = Forked(folder, port, snapshot_every=100)
@@ -109,16 +110,16 @@ async def killed(folder: Path, kills: int, seed: int, longest: float = 0.6) -> t
     connection.close()
     clients = [asyncio.create_task(client(k, port, sent, stop, seed)) for k in range(CLIENTS)]
     for _ in range(kills):
-        if rng.random() < 0.8:  # under load; otherwise perhaps while it recovers
+        if rng.random() < 0.8:  # under load; without waiting, the server may be killed during recovery
             before, end = sent.answers, time.monotonic() + HANGS
             while sent.answers < before + CLIENTS:
                 await asyncio.sleep(0.005)
                 for task in clients:
                     if task.done():
-                        task.result()  # which raises what went wrong
+                        task.result()  # raises the error of a client
                 if time.monotonic() > end or not server.process.is_alive():
                     log = (folder.parent / "log").read_text()
-                    raise AssertionError(f"no answers after a restart: {log[-2000:]}")
+                    raise AssertionError(f"no responses after a restart: {log[-2000:]}")
         await asyncio.sleep(rng.uniform(0, longest))
         await asyncio.to_thread(server.kill)
         server = Forked(folder, port, snapshot_every=100)
@@ -130,8 +131,8 @@ async def killed(folder: Path, kills: int, seed: int, longest: float = 0.6) -> t
     return sent, kills
 
 
-def undisturbed(folder: Path) -> tuple[ServedModel, dict[str, int], int]:
-    """The model that learned the journal from its start, in other chunks; the codes by id; how many rows there are."""
+def uninterrupted(folder: Path) -> tuple[ServedModel, dict[str, int], int]:
+    """Return a model that learned the whole journal in other chunks, the labels by id, and the number of rows."""
     journal = Journal(folder, read_only=True)
     row = journal.models()[0]
     first = journal.snapshots(row.number)[-1]
@@ -142,7 +143,7 @@ def undisturbed(folder: Path) -> tuple[ServedModel, dict[str, int], int]:
     size, model = served.forecast_size, served.estimator.model_
     lines = [line for entry in entries for line in _forecasts(entry, size)]
     if not any(line is None for line in lines) or all(line is None for line in lines):
-        raise AssertionError("some rows, and only some, must have a forecast")
+        raise AssertionError("some rows must have a forecast, and some must not")
     for k, line in enumerate(lines):
         forecast = None if line is None else model.unpacked(line[None])
         served.estimator.advance(as_rows("check", X[k : k + 1]), codes[k : k + 1], np.ones(1), forecast)
@@ -154,12 +155,12 @@ def undisturbed(folder: Path) -> tuple[ServedModel, dict[str, int], int]:
         found |= dict(zip(ids, np.frombuffer(entry.codes, dtype=np.int32).tolist(), strict=True))
     journal.close()
     if first.rows != 0:
-        raise AssertionError("the first snapshot must be that of the start")
+        raise AssertionError("the first snapshot must have no learned rows")
     return served, found, len(codes)
 
 
 def _forecasts(entry: JournalEntry, size: int) -> list[Array | None]:
-    """The forecast of each row of an entry, or None."""
+    """Return the forecast of each row of an entry, or None."""
     found = Forecasts.from_bytes([(entry.n, entry.forecasts)], size)
     if found is None:
         return [None] * entry.n
@@ -168,9 +169,9 @@ def _forecasts(entry: JournalEntry, size: int) -> list[Array | None]:
 
 
 def trial(folder: Path, kills: int, seed: int = 0, longest: float = 0.6) -> Outcome:
-    """Kill, recover, compare; raise AssertionError if anything is lost, there twice, or other than it should be."""
+    """Kill, recover and compare; raise AssertionError if a row is lost, duplicated or different."""
     sent, kills = asyncio.run(killed(folder, kills, seed, longest))
-    expected, journalled, rows = undisturbed(folder)
+    expected, journalled, rows = uninterrupted(folder)
     opened = Folder(folder)
     try:
         recovered = opened.open_models()[0]
@@ -178,14 +179,16 @@ def trial(folder: Path, kills: int, seed: int = 0, longest: float = 0.6) -> Outc
         opened.close()
     for name, code in sent.labelled.items():
         if journalled.get(name) != code:
-            raise AssertionError(f"{name} was acknowledged with {code}, and is {journalled.get(name)} in the journal")
+            raise AssertionError(
+                f"{name} was acknowledged with label {code}, but is {journalled.get(name)} in the journal"
+            )
     for name, code in journalled.items():
         if sent.sent.get(name) != code:
-            raise AssertionError(f"{name} is in the journal with {code}, which nobody sent")
+            raise AssertionError(f"{name} is in the journal with {code}, which no client sent")
     if recovered.rows != rows or dumps(recovered.estimator) != dumps(expected.estimator):
-        raise AssertionError("the recovered model is not that of the undisturbed run")
+        raise AssertionError("the recovered model differs from that of the uninterrupted run")
     if recovered.scores.tally.rows != rows:
-        raise AssertionError("the figures have lost rows")
+        raise AssertionError("the figures of the service do not count all rows")
     return Outcome(kills, sent.answers, sent.lost, len(sent.labelled), rows)
 
 
@@ -201,7 +204,7 @@ def main() -> None:
         f"{found.kills} kills in {time.time() - start:.0f} s: {found.answers:,} requests answered, {found.lost:,} cut "
         "off; "
         f"{found.acknowledged:,} rows acknowledged, {found.journalled:,} journalled, each once; "
-        "the recovered model is that of the undisturbed run, bit for bit; no request hung."
+        "the recovered model equals that of the uninterrupted run, bit for bit; no request hung."
     )
 
 

@@ -1,9 +1,9 @@
-"""How fast the service is, beside river behind FastAPI: ``make serve-load``, or with ``--seconds 2`` for a short look.
+"""Requests per second and latency of the service, compared with river behind FastAPI.
 
-One core for the server, the other for the client; 32 connections, 20 features, 100 members. Every connection predicts a
-row with an id, and then labels it. In the service both are durable (SQLite, synchronous=FULL) before they are answered;
-the peer keeps everything in memory. The rates by processor time tell what a core does, whoever else is at work on it.
-All of them are tried in turn, three times over, and the medians shown.
+``python -m benchmarks service_load [--seconds 2]``. The server has one core and the client another, with 32
+connections, 20 features and 100 members. Every connection predicts a row with an id, then labels it. The service makes
+both durable (SQLite, synchronous=FULL) before it responds; river keeps everything in memory. Rates per second of CPU
+time do not depend on other programs. All servers run in turn, three times, and the medians are shown.
 """
 
 import argparse
@@ -35,7 +35,7 @@ async def timed(connection: Connection, path: str, body: bytes) -> float:
 
 
 async def hammered(server: Server, pair: Pair, seconds: float) -> dict[str, float]:
-    """Rates and latencies of pairs of requests."""
+    """Return rates and latencies of pairs of requests."""
     times: list[tuple[float, float]] = []
     end, counter = time.perf_counter() + seconds, iter(range(10**9))
 
@@ -85,7 +85,7 @@ def river_pair(X: Any, y: Any) -> Pair:
 
 
 async def batches(server: Server, X: Any, y: Any, seconds: float) -> dict[str, float]:
-    """Rows learned per second in batches, durable."""
+    """Return the number of rows per second that are learned in batches and durable."""
     bodies = []
     for first in range(0, len(X), BATCH):
         part = slice(first, first + BATCH)
@@ -142,8 +142,8 @@ async def peer(name: str, seconds: float, core: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rounds", type=int, default=3, help="of which the medians are shown")
-    parser.add_argument("--folder", type=Path, default=None, help="where the journals are written")
+    parser.add_argument("--rounds", type=int, default=3, help="number of repetitions, whose medians are shown")
+    parser.add_argument("--folder", type=Path, default=None, help="folder of the journals")
     given = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     core, own = (cores[0], cores[-1])
@@ -158,7 +158,7 @@ def main() -> None:
     peers = {"river, bag of 100 Perceptrons": "hundred", "river, one logistic regression": "one"}
     found: dict[str, list[dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(dir=given.folder) as place:
-        for number in range(given.rounds):  # in turn, as the machine may be busier at one time than at another
+        for number in range(given.rounds):  # in turn, because the load of the machine may change
             for name, kind in peers.items():
                 found.setdefault(name, []).append(run(peer(kind, given.seconds, core)))
             for name, (options, outputs) in trials.items():
@@ -181,7 +181,7 @@ def main() -> None:
                 for key in ("requests/s", "requests/s of processor")
             ]
             times[name][other] = ratios
-            print(f"{name} beside {other}: {ratios[0]:.2f} times, by processor time {ratios[1]:.2f} times")
+            print(f"{name} compared with {other}: {ratios[0]:.2f} times as fast, by CPU time {ratios[1]:.2f} times")
     results.write("service_load", {"rates": rows, "times": times}, ["river", "fastapi"])
 
 
@@ -196,7 +196,7 @@ def rates(result: results.Result) -> Iterator[str]:
 
 
 def times_as_fast(result: results.Result) -> Iterator[str]:
-    """Yield how many times as fast the service is as river."""
+    """Yield the ratios of the service's rates to river's."""
     others = list(next(iter(result.figures["times"].values())))
     yield "| times as many requests as | " + " | ".join(f"{other} | by CPU time" for other in others) + " |"
     yield "|---|" + "---:|" * 2 * len(others)

@@ -1,4 +1,4 @@
-"""The peer: a river model behind FastAPI, which predicts and learns later, and keeps everything in memory only.
+"""Serve a river model with FastAPI, for comparison: late labels, with everything in memory only.
 
 ``python benchmarks/service_river.py PORT one|hundred``: one logistic regression, or a bag of 100 Perceptrons.
 """
@@ -16,7 +16,7 @@ MODELS = {
 
 
 def make_app(name: str) -> Any:
-    """The application."""
+    """Return the application."""
     from fastapi import FastAPI
     from pydantic import BaseModel
 
@@ -40,7 +40,7 @@ def make_app(name: str) -> Any:
         model.learn_one(waiting.pop(given.id), given.y)
         return {"learned": 1}
 
-    # The types are local, so the annotations are given as such.
+    # The types are local, so FastAPI cannot resolve annotations given as strings.
     predict.__annotations__ = {"row": Row, "return": dict[str, Any]}
     label.__annotations__ = {"given": Label, "return": dict[str, Any]}
     app.post("/predict")(predict)

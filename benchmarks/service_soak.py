@@ -1,8 +1,9 @@
-"""Mixed load for a long time: ``make serve-soak``, one hour, or ``--minutes 3`` for a short look.
+"""Run the service under mixed load for an hour, and check that memory does not grow.
 
-Predictions with and without ids, late labels, repeated ones, batches, wrong requests, new and retired models, metrics,
-and a page that watches, some hundreds of requests per second in all. Memory must stay flat, and nothing may go wrong:
-no server error, no lost connection, every label learned once.
+``python -m benchmarks service_soak [--minutes 3]`` sends some hundreds of requests per second: predictions with and
+without ids, late and repeated labels, batches, invalid requests, new and retired models, and metrics. A live page is
+open. Memory must not grow, no request may cause a server error or a lost connection, and every label must be learned
+once.
 """
 
 import argparse
@@ -21,16 +22,16 @@ CLIENTS, PAUSE = 8, 0.02
 LATE, MOST_LATE = (
     20,
     60,
-)  # rows of a client that wait for their label; all clients' together are fewer than --max-pending
-ALLOWED = 1.10  # of the memory of the second quarter, in the last quarter
+)  # rows of a client without a label; those of all clients are fewer than --max-pending
+ALLOWED = 1.10  # largest memory of the last quarter, relative to the second one
 
 
-class Trouble(Exception):  # noqa: N818 - what the trial looks for
-    """Something that must not happen."""
+class Trouble(Exception):  # noqa: N818 - the finding of this benchmark
+    """The service did something that must not happen."""
 
 
 async def client(number: int, port: int, end: float, counts: dict[str, int]) -> None:
-    """Whatever a client may do, at random."""
+    """Send random requests of all kinds."""
     rng, connection = random.Random(number), Connection(port)
     X, y = stream(1000, seed=number)
     waiting: list[tuple[str, int]] = []
@@ -51,7 +52,7 @@ async def client(number: int, port: int, end: float, counts: dict[str, int]) -> 
             name = f"{model} {number} {serial}"
             outputs = [{"name": "label"}] if rng.random() < 0.95 else []
             await ask("predict", f"{model}/infer", rows | {"ids": [name], "outputs": outputs})
-            if rng.random() < 0.95:  # others never get a label
+            if rng.random() < 0.95:  # the others never get a label
                 waiting.append((name, int(y[row])))
         elif what < 0.85 and len(waiting) > LATE:
             name, code = waiting.pop(0)
@@ -75,7 +76,7 @@ async def client(number: int, port: int, end: float, counts: dict[str, int]) -> 
 
 
 async def watcher(port: int, end: float, counts: dict[str, int]) -> None:
-    """A page that watches, opened anew now and then."""
+    """Read the events of the live page, and open it again from time to time."""
     while time.monotonic() < end:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /events?model=usual HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -87,7 +88,7 @@ async def watcher(port: int, end: float, counts: dict[str, int]) -> None:
 
 
 async def soak(server: Server, minutes: float) -> tuple[dict[str, int], list[int]]:
-    """Counts of what was done, and the memory every few seconds."""
+    """Count the requests, and record the memory every few seconds."""
     connection = Connection(server.port)
     for name, options in (("paper", PAPER), ("usual", {})):
         await connection.json("PUT", f"/v2/models/{name}", {"columns": 20, "classes": [0, 1], **options})
@@ -128,7 +129,7 @@ def main() -> None:
     )
     if wrong or code or after > ALLOWED * before:
         raise SystemExit(f"exit code {code}, memory {after / before:.3f}, in the log: {wrong[:5]}")
-    print("no error, memory flat")
+    print("no error, and memory does not grow")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Shards: error and time on covtype, weights of members that abstain, lost workers, memory, merging and scheduling.
+"""Error, time and memory of training on shards with Dask, and results when workers are killed.
 
-Run ``python benchmarks/shards.py covtype``, or ``trees``, ``memory``, ``kills``, ``merge``, ``abstain``. Time by the
-clock means something on a machine that does nothing else; the processor's time is that of all processes.
+Run ``python -m benchmarks shards covtype``, or ``trees``, ``memory``, ``kills``, ``merge`` or ``abstain``. Wall time is
+meaningful only on a quiet machine. CPU time is that of all processes.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SHARDS = 16
 
 
 def covtype(n_rows: int | None = None) -> tuple[Array, Labels, Array, Labels]:
-    """Rows to learn and a held-out tenth, in random order."""
+    """Return the rows to learn and a held-out tenth, in random order."""
     data = load_dataset("covtype")
     order = np.random.default_rng(0).permutation(len(data.y))[:n_rows]
     X, y = np.ascontiguousarray(csr_array(data.X).toarray()[order]), data.y[order]
@@ -43,7 +43,7 @@ def covtype(n_rows: int | None = None) -> tuple[Array, Labels, Array, Labels]:
 
 
 def write_shards(folder: Path, X: Array, y: Labels, n_shards: int) -> None:
-    """Parquet files of equal size."""
+    """Write the rows to Parquet files of equal size."""
     import pyarrow
     import pyarrow.parquet
 
@@ -56,7 +56,7 @@ def write_shards(folder: Path, X: Array, y: Labels, n_shards: int) -> None:
 
 @contextmanager
 def timed(what: str, found: dict[str, float]) -> Iterator[None]:
-    """Time by the clock and of the processor, of this process and of those that it waited for."""
+    """Measure wall time and CPU time, of this process and of the ended processes that it started."""
 
     def used() -> float:
         both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -68,14 +68,14 @@ def timed(what: str, found: dict[str, float]) -> Iterator[None]:
 
 
 def measure_covtype(n_rows: int | None, n_shards: int) -> None:
-    """Error beside one stream and scikit-learn's, time for 1 and 2 workers, bits for 1, 2 and 3."""
+    """Compare the error with one stream and scikit-learn, and time and bits with 1, 2 and 3 workers."""
     X, y, held, truth = covtype(n_rows)
     times: dict[str, float] = {}
     found: dict[str, dict[str, float]] = {}
 
-    def tell(what: str, predict: Callable[[Any], Any], times: dict[str, float] = times, name: str = "") -> None:
+    def report(what: str, predict: Callable[[Any], Any], times: dict[str, float] = times, name: str = "") -> None:
         name = name or what
-        seconds = f"{times[f'{name} clock']:7.1f} s, of the processor {times[f'{name} processor']:7.1f} s"
+        seconds = f"{times[f'{name} clock']:7.1f} s, CPU time {times[f'{name} processor']:7.1f} s"
         error = float(np.mean(predict(held) != truth))
         found[what] = {"error": error, "wall": times[f"{name} clock"], "cpu": times[f"{name} processor"]}
         print(f"{what:44s} error {error:.4f}  {seconds}", flush=True)
@@ -87,27 +87,25 @@ def measure_covtype(n_rows: int | None, n_shards: int) -> None:
         with timed("loop", times):
             model = fit(files, engine=Loop())
         bits["loop"] = dumps(model)
-        tell(f"{n_shards} shards, one process", named(model.predict), name="loop")
+        report(f"{n_shards} shards, one process", named(model.predict), name="loop")
         for workers in (1, 2, 3):
             with timed("start", times), Dask(workers) as engine, timed("workers", times):
                 model = fit(files, engine=engine)
             bits[f"{workers} workers"] = dumps(model)
-            times["workers processor"] = times["start processor"]  # known of workers that have ended
+            times["workers processor"] = times["start processor"]  # includes workers that have ended only
             clocks[f"{workers} of Dask"] = times["workers clock"]
-            tell(f"{n_shards} shards, {workers} workers of Dask", named(model.predict), name="workers")
-            print(f"{'':44s} with the cluster's start and end: {times['start clock']:.1f} s")
+            report(f"{n_shards} shards, {workers} workers of Dask", named(model.predict), name="workers")
+            print(f"{'':44s} including start and end of the cluster: {times['start clock']:.1f} s")
         beside = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in clocks.items())
         gained = clocks["1 of Dask"] / clocks["2 of Dask"]
-        print(
-            f"by the clock, once the cluster has started: {beside}; two workers are {gained:.2f} times as fast as one"
-        )
+        print(f"wall time after the start of the cluster: {beside}; two workers are {gained:.2f} times as fast as one")
         print("same bits:", {name: data == bits["loop"] for name, data in bits.items()})
         size, members = len(bits["loop"]) / 1e6, model.model_.total_members
         print(f"model file: {size:.1f} MB, {members} members", flush=True)
         voting = BayesianEnsembleClassifier(shard_members(X.shape[1]), n_members=128, weighter="voting")
         with timed("voting", times):
             voting = fit(files, voting)
-        tell("the same members, voting", named(voting.predict), name="voting")
+        report("the same members, voting", named(voting.predict), name="voting")
     for name, other in {
         "HistGradientBoosting": sklearn("ensemble").HistGradientBoostingClassifier(random_state=0),
         "SGD on scaled features": sklearn("pipeline").make_pipeline(
@@ -116,17 +114,17 @@ def measure_covtype(n_rows: int | None, n_shards: int) -> None:
     }.items():
         with timed(name, times):
             other.fit(X, y)
-        tell(f"scikit-learn's {name}", other.predict, name=name)
+        report(f"scikit-learn's {name}", other.predict, name=name)
     copies = Union([shard_members(X.shape[1]) for _ in range(n_shards)])
     with timed("stream", times):
         single = BayesianEnsembleClassifier(copies, random_state=0).fit(X, y)
-    tell("the same ensemble in one stream", single.predict, name="stream")
+    report("the same ensemble in one stream", single.predict, name="stream")
     about = {"rows": len(y), "held out": len(truth), "shards": n_shards, "members": members, "MB": size}
     results.write("shards_covtype", {**about, "two workers": gained, "models": found}, ["dask", "scikit-learn"])
 
 
 def measure_trees(n_rows: int | None, n_shards: int) -> None:
-    """What more trees a shard would bring, which vote in committees so that weights and statistics stay as many."""
+    """Measure more trees per shard, in committees, so that the number of weights stays the same."""
     X, y, held, truth = covtype(n_rows)
     edges = np.linspace(0, len(y), n_shards + 1).astype(int)
     shards = [(X[a:b], y[a:b]) for a, b in pairwise(edges.tolist())]
@@ -141,20 +139,18 @@ def measure_trees(n_rows: int | None, n_shards: int) -> None:
             model = fit(shards, BayesianEnsembleClassifier(bank, n_members=bank.n_members * n_shards))
         error, size = np.mean(model.predict(held) != truth), len(dumps(model)) / 1e6
         seconds = times["fit processor"]
-        print(
-            f"{n_trees} trees a shard: error {error:.4f}, {seconds:.0f} s of the processor, {size:.0f} MB", flush=True
-        )
+        print(f"{n_trees} trees a shard: error {error:.4f}, CPU time {seconds:.0f} s, {size:.0f} MB", flush=True)
         found[str(n_trees)] = {"error": float(error), "cpu": seconds, "MB": size}
     results.write("shards_trees", found)
 
 
 def sklearn(name: str) -> Any:
-    """A module of scikit-learn."""
+    """Return a module of scikit-learn."""
     return import_module(f"sklearn.{name}")
 
 
 def named(predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Predict rows as the table that the model knows the names of."""
+    """Return a function that predicts rows as a table with the model's column names."""
     frame = import_module("pandas").DataFrame
     return lambda X: predict(frame(X, columns=[f"x{j:02d}" for j in range(X.shape[1])]))
 
@@ -190,7 +186,7 @@ def measure_abstaining(n_rows: int, n_shards: int = 8) -> None:
 
 
 def measure_merging(n_shards: int = 10_000, n_members: int = 100) -> None:
-    """Merging the statistics of many shards, and scheduling them."""
+    """Measure the time to merge the statistics of many shards, and to schedule shards."""
     weighter, rng = JointGaussian(), np.random.default_rng(0)
     parts = [
         weighter.summed(weighter.sums(n_members), rng.uniform(size=(200, n_members)), np.ones(200)) for _ in range(50)
@@ -203,7 +199,7 @@ def measure_merging(n_shards: int = 10_000, n_members: int = 100) -> None:
     processor, clock = time.process_time() - start[0], time.perf_counter() - start[1]
     size = sum(array.nbytes for array in parts[0])
     print(f"{n_shards:,} shards' statistics of {n_members} members, {size / 1e3:.0f} kB each: merged in {clock:.2f} s")
-    print(f"of the processor {processor:.2f} s, {processor / n_shards * 1e6:.0f} us a shard", flush=True)
+    print(f"CPU time {processor:.2f} s, {processor / n_shards * 1e6:.0f} us a shard", flush=True)
     about = {"shards": n_shards, "members": n_members, "kB": size / 1e3, "merged cpu": processor, "merged wall": clock}
     with Dask(workers=2) as engine:
         list(engine.map(nothing, range(100)))
@@ -219,12 +215,12 @@ def measure_merging(n_shards: int = 10_000, n_members: int = 100) -> None:
 
 
 def nothing(item: int, shared: Any) -> bytes:  # noqa: ARG001
-    """Do nothing, as fast as that goes."""
+    """Do nothing."""
     return b""
 
 
 def measure_kills(n_kills: int, pause: float, seed: int) -> None:
-    """Jobs over and over, while workers are killed at random; the bits must be right every time."""
+    """Repeat a job while workers are killed at random; the bits must be the same every time."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(48_000, 12))
     y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
@@ -241,13 +237,13 @@ def measure_kills(n_kills: int, pause: float, seed: int) -> None:
             if dumps(model) != expected:
                 sys.exit(f"wrong bits after {killer.kills} kills")
             print(
-                f"job {jobs}: right bits, {killer.kills} kills so far, {time.perf_counter() - start:.1f} s", flush=True
+                f"job {jobs}: same bits, {killer.kills} kills so far, {time.perf_counter() - start:.1f} s", flush=True
             )
-    print(f"{killer.kills} kills over {jobs} jobs: always the right bits, never a stall; slowest job {slowest:.1f} s")
+    print(f"{killer.kills} kills over {jobs} jobs: the same bits every time, no stall; slowest job {slowest:.1f} s")
 
 
 class Killer(threading.Thread):
-    """Kills a random worker process every now and then."""
+    """Kill random worker processes at random times."""
 
     def __init__(self, engine: Dask, n_kills: int, pause: float, seed: int) -> None:
         super().__init__(daemon=True)
@@ -255,7 +251,7 @@ class Killer(threading.Thread):
         self._engine, self._n_kills, self._pause, self._random = engine, n_kills, pause, random.Random(seed)
 
     def run(self) -> None:
-        """Kill until there were enough."""
+        """Kill until the number of kills is reached."""
         while self.kills < self._n_kills:
             time.sleep(self._pause * self._random.uniform(0.2, 1.8))
             pids = self._engine.worker_pids()
@@ -265,7 +261,7 @@ class Killer(threading.Thread):
 
 
 def measure_memory(n_rows: int, limit: str) -> None:
-    """Data larger than the workers' memory: rows made here, in Parquet, and the most memory that workers took."""
+    """Measure the workers' largest memory on generated Parquet files that are larger than it."""
     import pyarrow
     import pyarrow.parquet
 
@@ -286,16 +282,16 @@ def measure_memory(n_rows: int, limit: str) -> None:
             start = time.perf_counter()
             classifier = BayesianEnsembleClassifier(shard_members(n_features), n_members=32)
             model = fit(f"{folder}/*.parquet", classifier, engine=engine, on_progress=watch.at)
-            print(f"done in {time.perf_counter() - start:.0f} s by the clock; workers restarted: {watch.restarts}")
-        watch.tell()
+            print(f"done in {time.perf_counter() - start:.0f} s of wall time; workers restarted: {watch.restarts}")
+        watch.report()
         rng = np.random.default_rng(10**6)
         X = rng.normal(size=(100_000, n_features))
         y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(np.int64)
-        print(f"error beside the rule without noise: {np.mean(named(model.predict)(X) != y):.4f}")
+        print(f"error compared with the labels without noise: {np.mean(named(model.predict)(X) != y):.4f}")
 
 
 class Watch(threading.Thread):
-    """Looks at the memory of the workers, by stage and tenth of it."""
+    """Record the memory of the workers, by tenths of each stage."""
 
     def __init__(self, engine: Dask) -> None:
         super().__init__(daemon=True)
@@ -305,11 +301,11 @@ class Watch(threading.Thread):
 
     @property
     def restarts(self) -> int:
-        """How many workers were started beyond the first two."""
+        """Number of workers that were started after the first two."""
         return len(self._pids) - 2
 
     def at(self, progress: Progress) -> None:
-        """Take note of where the run is, and say so at every tenth of a stage."""
+        """Record the progress of the run, and print it at every tenth of a stage."""
         tenth = 10 * progress.done // max(progress.total, 1)
         if (progress.stage, tenth) != self._now:
             most = max(self._most.values(), default=0.0)
@@ -317,7 +313,7 @@ class Watch(threading.Thread):
         self._now = (progress.stage, tenth)
 
     def run(self) -> None:
-        """Look twice a second."""
+        """Read the memory twice a second."""
         while True:
             for pid in self._engine.worker_pids():
                 self._pids.add(pid)
@@ -329,8 +325,8 @@ class Watch(threading.Thread):
                 self._most[self._now] = max(self._most.get(self._now, 0.0), size)
             time.sleep(0.5)
 
-    def tell(self) -> None:
-        """Print the most memory of a worker, as the run went on."""
+    def report(self) -> None:
+        """Print the largest memory of a worker, by stage and tenth."""
         for stage in dict.fromkeys(stage for stage, _ in self._most):
             print(f"MB of the largest worker, {stage}:", [round(v) for (s, _), v in self._most.items() if s == stage])
 

@@ -1,4 +1,4 @@
-"""Tables of docs/distributed.md from the results of shards.py; see pages.py."""
+"""Tables of docs/distributed.md from the results of shards.py, which pages.py inserts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ def covtype(result: Any) -> Iterator[str]:
 
 
 def trees(result: Any) -> Iterator[str]:
-    """Yield what more trees a shard bring."""
+    """Yield error, time and size by the number of trees per shard."""
     yield "| trees a shard | error | CPU time, s | model file, MB |"
     yield "|---:|---:|---:|---:|"
     for n, of in result.figures.items():

@@ -1,9 +1,9 @@
-"""Wide sparse rows: CPU time per row and error for every named mixture, next to scikit-learn's SGDClassifier.
+"""CPU time and error of every named mixture on wide sparse rows, compared with scikit-learn's SGDClassifier.
 
-``python benchmarks/sparse_rows.py [--widths 65536 1000000] [--rows 3000] [--held 20] [--members adaptive fast]``
+``python -m benchmarks sparse_rows [--widths 65536 1000000] [--rows 3000] [--held 20] [--members adaptive fast]``
 
-The rows of the first table are made up: their columns follow a Zipf distribution, as words do. Those of the second one
-are text messages (spam or not), hashed into 65,536 columns; ``sms-spam.tsv.xz`` must be in the folder that
+The rows of the first table are generated. Their columns follow a Zipf distribution, as words do. Those of the second
+table are text messages (spam or not), hashed into 65,536 columns; ``sms-spam.tsv.xz`` must be in the folder that
 BAYESVOTE_DATA names. There, every row is predicted before it is learned.
 """
 
@@ -29,7 +29,7 @@ FILE = "sms-spam.tsv.xz"
 
 
 def text(n: int, width: int, held: int) -> tuple[Any, Labels]:
-    """Rows with ones in ``held`` columns, of which few are frequent. The label is a noisy linear function of them."""
+    """Return rows with ones in ``held`` columns, of which few are frequent, and a noisy linear label."""
     rng = np.random.default_rng(0)
     columns = rng.permutation(width)[(rng.zipf(1.3, size=(n, held)) - 1) % width].astype(np.int32)
     starts = np.arange(0, n * held + 1, held, dtype=np.int32)
@@ -39,7 +39,7 @@ def text(n: int, width: int, held: int) -> tuple[Any, Labels]:
 
 
 def messages(folder: Path) -> tuple[Any, Labels]:
-    """Text messages as scikit-learn hashes them by default, in 65,536 columns."""
+    """Return text messages, hashed by scikit-learn into 65,536 columns."""
     with lzma.open(folder / FILE, "rt", encoding="utf-8") as file:
         kinds, texts = zip(*(line.rstrip("\n").split("\t", 1) for line in file), strict=True)
     hashed = import_module("sklearn.feature_extraction.text").HashingVectorizer(n_features=2**16)
@@ -53,7 +53,7 @@ def classifier(name: str) -> Any:
 
 
 def per_row(n: int, act: Callable[..., object], *args: Any) -> float:
-    """Microseconds of CPU time per row, over all threads."""
+    """Return microseconds of CPU time per row, of all threads."""
     start = time.process_time()
     act(*args)
     return (time.process_time() - start) / n * 1e6
@@ -121,8 +121,8 @@ def errors(X: Any, y: Labels, names: list[str]) -> dict[str, list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--widths", nargs="+", type=int, default=[2**16, 1_000_000], metavar="COLUMNS")
-    parser.add_argument("--rows", type=int, default=3_000, help="number of made-up rows")
-    parser.add_argument("--held", type=int, default=20, help="values in each of them")
+    parser.add_argument("--rows", type=int, default=3_000, help="number of generated rows")
+    parser.add_argument("--held", type=int, default=20, help="number of values in each generated row")
     parser.add_argument("--members", nargs="+", default=list(MEMBERS), metavar="NAME")
     asked = parser.parse_args()
     names = [*asked.members, SGD]
@@ -133,12 +133,12 @@ def main() -> None:
         X, y = messages(folder)
         found["messages"] = {"rows": len(y), "columns": X.nnz / len(y), "models": errors(X, y, names)}
     else:
-        print(f"\n{FILE} is not in BAYESVOTE_DATA, {folder}: no errors on text messages.")
+        print(f"\n{FILE} was not found in {folder}, so text messages are skipped. Set BAYESVOTE_DATA to its folder.")
     results.write("sparse_rows", found, ["scikit-learn"])
 
 
 def speeds(result: results.Result) -> Iterator[str]:
-    """Yield the table of made-up rows."""
+    """Yield the table of generated rows."""
     heads = ("learn, us a row", "one row at a time", "predict, us a row", "one row at a time", "state, MB")
     yield "| columns | members | " + " | ".join(heads) + " |"
     yield "|---:|---|" + "---:|" * len(heads)

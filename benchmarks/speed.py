@@ -1,7 +1,7 @@
-"""Speed of members, ensembles and boosters beside a bare matrix product and other libraries, in one run: `make bench`.
+"""Speed of ensembles and boosters, compared with a matrix product and other libraries in one run.
 
-The stream is covtype, or a synthetic one of its shape. Everything runs test-then-train; loading and the first call
-are not counted (the first call is reported apart). Figures are ratios within this run.
+``python -m benchmarks speed``. The stream is covtype, or a synthetic one of its shape. Everything runs test-then-train.
+Loading and the first call are not counted (the first call is reported separately). Compare figures of one run only.
 """
 
 import argparse
@@ -57,7 +57,7 @@ COUNTERPARTS = {
 
 
 def load(name: str, rows: int, features: int) -> tuple[Array, csr_array, Labels, str]:
-    """One of the paper's sets, in random order, dense in [-1, 1] and sparse; or a synthetic one of its shape."""
+    """Return a data set of the paper in random order, dense in [-1, 1] and sparse, or a synthetic one of its shape."""
     rng = np.random.default_rng(0)
     folder = os.environ.get("BAYESVOTE_DATA")
     if folder or name == "adult":
@@ -79,14 +79,14 @@ def best(work: Callable[[], float], repeats: int = 3) -> float:
 def stream_seconds(
     make: Callable[[], Model[Any]], X: Array | csr_array, y: Labels, repeats: int = 2
 ) -> tuple[float, float]:
-    """Seconds for the whole stream, the best of some runs, and the error."""
+    """Return the seconds for the whole stream, the best of some runs, and the error."""
     prequential(make(), X[:300], y[:300])
     runs = [prequential(make(), X, y) for _ in range(repeats)]
     return min(run.seconds for run in runs), runs[0].error
 
 
 def started(bank: Bank[Any], weighter: Weighter[Any], features: int) -> Callable[[], Model[Any]]:
-    """Make ensembles anew, each with a copy of the bank."""
+    """Return a function that makes new ensembles, each with a copy of the bank."""
     return lambda: Ensemble(copy.deepcopy(bank), weighter).start(features, rng=0)
 
 
@@ -126,7 +126,7 @@ def ensembles(X: Array, y: Labels, sparse: csr_array, name: str) -> dict[str, An
 
 
 def boosters(X: Array, y: Labels, reference: float) -> dict[str, tuple[float, float | None]]:
-    """Return rows per second of all that the peers are compared with, and errors on the peers' rows."""
+    """Return rows per second of the ensemble and the boosters, and errors on the peers' rows."""
     d = X.shape[1]
     ours: dict[str, tuple[float, float | None]] = {ENSEMBLE: (1 / reference, None)}
     print("\nBoosters:")
@@ -147,13 +147,13 @@ def boosters(X: Array, y: Labels, reference: float) -> dict[str, tuple[float, fl
 
 
 def beside_peers(X: Array, y: Labels, ours: dict[str, tuple[float, float | None]]) -> dict[str, list[Any]]:
-    """Time the peers, last: a Java machine, once started, keeps a core busy now and then."""
+    """Time the peers. This must come last, because a started Java machine uses CPU time now and then."""
     print("\nPeers:")
     found = {}
     for name in PEERS:
         result = measure(name, X, y)
         if result is None:
-            print(f"  {name:40} missing here")
+            print(f"  {name:40} not installed")
             continue
         speed, error = result
         times = ", ".join(f"{label} {ours[label][0] / speed:,.0f} times" for label in COUNTERPARTS[name])

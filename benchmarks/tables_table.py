@@ -1,4 +1,4 @@
-"""The table of docs/tables.md from the result of tables.py; see pages.py."""
+"""The table of docs/tables.md from the result of tables.py, which pages.py inserts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ def _errors(result: Any) -> dict[str, dict[str, float]]:
 
 
 def errors(result: Any) -> Iterator[str]:
-    """Yield errors by table and model, the least of a row in bold."""
+    """Yield errors by table and model, with the lowest of each row in bold."""
     found = _errors(result)
     names = [name for name in MODELS if all(name in row for row in found.values())]
     rows = {line["table"]: line["rows"] for line in result.lines if _shown(line)}
@@ -42,7 +42,7 @@ def errors(result: Any) -> Iterator[str]:
 
 
 def figures(result: Any) -> dict[str, Any]:
-    """Return on how many tables bayesvote has the least error, and where it has not."""
+    """Return the number of tables on which bayesvote has the lowest error, and the other tables."""
     behind = {
         table: row[OURS] - min(error for name, error in row.items() if name != OURS)
         for table, row in _errors(result).items()

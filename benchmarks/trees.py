@@ -1,8 +1,8 @@
-"""An ensemble of trees beside the mixed members: error, time a row on one core and on two, and the worst single row.
+"""Error and time of an ensemble of trees, compared with mixed members, on one core and on all.
 
-Run ``python benchmarks/trees.py``, or name some of the sets. Each figure is measured in a process of its own that is
-held to so many cores. Time is given by the clock and as processor time of all threads: on a machine that does other
-things beside, only the second means something.
+``python -m benchmarks trees [SET ...]``. The slowest single row is measured too. Each figure is measured in a separate
+process that is bound to the cores. Times are wall time and CPU time of all threads. Wall time is meaningful only on a
+quiet machine.
 """
 
 import json
@@ -30,7 +30,7 @@ REPEATS = 4
 
 
 def rows(name: str, seed: int) -> tuple[Array, Labels]:
-    """A set in random order, features in [-1, 1]; or a stream whose classes change every 5,000 rows."""
+    """Return a data set in random order, features in [-1, 1], or a stream whose classes change every 5,000 rows."""
     rng = np.random.default_rng(seed)
     if name == "changing":
         X = rng.uniform(-1, 1, size=(20_000, 4))
@@ -47,7 +47,7 @@ def model(members: str, n_features: int) -> Ensemble:
 
 
 def stream(members: str, name: str) -> dict[str, float]:
-    """Error and time of streams in several orders, in chunks."""
+    """Return error and time of streams in several orders, in chunks."""
     errors, clock, processor, n = [], 0.0, 0.0, 0
     for seed in range(SEEDS):
         X, y = rows(name, seed)
@@ -62,9 +62,9 @@ def stream(members: str, name: str) -> dict[str, float]:
 
 
 def one_by_one(members: str, name: str) -> dict[str, float]:
-    """Microseconds of single rows, decided and learned in one call; of each row the best of some runs.
+    """Return microseconds of single rows, decided and learned in one call, as the best of some runs for each row.
 
-    The same row costs the same in every run, so what is left is not the machine's but the row's.
+    The same row costs the same in every run, so the best run removes disturbances by the machine.
     """
     X, y = rows(name, 0)
     clock, processor = np.full(len(y), np.inf), np.full(len(y), np.inf)
@@ -99,14 +99,14 @@ def main(names: list[str]) -> None:
             single = measured("one_by_one", members, name, 1)
             print(
                 f"{name:10} {members:6} error {one['error']:.4f}; us a row: one core {one['clock']:.1f} "
-                f"({one['processor']:.1f} of the processor), {n_cores} cores {more['clock']:.1f} "
+                f"(CPU time {one['processor']:.1f}), {n_cores} cores {more['clock']:.1f} "
                 f"({more['processor']:.1f}); single rows: "
                 + ", ".join(f"{label} {value:.0f}" for label, value in single.items()),
                 flush=True,
             )
             found[name][members] = {"error": one["error"], "us": one["processor"]} | single
             if more["error"] != one["error"]:
-                raise SystemExit(f"{name}: cores must not change the error, got {one['error']} and {more['error']}.")
+                raise SystemExit(f"{name}: the error depends on the cores: {one['error']} and {more['error']}.")
     results.write("trees", found)
 
 

@@ -1,4 +1,4 @@
-"""CPU time of the weights, as ratios measured side by side in one run: `make bench`."""
+"""CPU time of the weighters, compared with NumPy's cumsum and SciPy's quad in one run."""
 
 import math
 import time
@@ -17,7 +17,7 @@ MEMBERS = 100
 
 
 def seconds(work: Callable[[], object], repeats: int = 7) -> float:
-    """Return CPU time of the work, the best of several runs; the first is not counted."""
+    """Return the CPU time of the work, the best of several runs after a first one that is not counted."""
     work()
     best = math.inf
     for _ in range(repeats):
@@ -28,7 +28,7 @@ def seconds(work: Callable[[], object], repeats: int = 7) -> float:
 
 
 def by_quad(log_density: Callable[[float], float], slope: Callable[[float], float]) -> float:
-    """Posterior mean of exp(u): the mode, then two calls of quad around it, at a relative error of 1e-10."""
+    """Return the posterior mean of exp(u) by two calls of quad around the mode, at a relative error of 1e-10."""
     mode = brentq(slope, -30.0, 30.0)
     sd = 1 / math.sqrt((slope(mode - 1e-4) - slope(mode + 1e-4)) / 2e-4)
     top, ends = log_density(mode), (mode - 12 * sd, mode + 12 * sd)
@@ -127,7 +127,7 @@ def costs(result: results.Result) -> Iterator[str]:
 
 
 def ratios(result: results.Result) -> Iterator[str]:
-    """Yield the times of closed forms and integrals next to NumPy's and SciPy's."""
+    """Yield the times of closed forms and integrals, relative to NumPy's and SciPy's."""
     yield "| what | figure |"
     yield "|---|---|"
     for name, times in result.figures["times cumsum"].items():

@@ -1,7 +1,7 @@
-"""The default classifier over the whole of covtype and cod-rna: error, time a row and memory along the way.
+"""Error, time per row and model size of the default classifier on all rows of covtype and cod-rna.
 
-Run ``python benchmarks/whole.py``; the sets must be at hand (BAYESVOTE_DATA). Rows are shuffled by seed 0, features in
-[-1, 1]; every row is predicted before it is learned.
+``python -m benchmarks whole``. BAYESVOTE_DATA names the folder of the data sets. Rows are shuffled by seed 0, and
+features are scaled to [-1, 1]. Every row is predicted before it is learned.
 """
 
 import argparse
@@ -20,7 +20,7 @@ CHUNK = 50_000
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, help="of each set, at most")
+    parser.add_argument("--rows", type=int, help="maximum number of rows of each data set")
     asked, found = parser.parse_args(), {}
     for name in ("cod-rna", "covtype"):
         X, y, partial = stream(name, 0)
@@ -36,7 +36,7 @@ def main() -> None:
             n = min(first + CHUNK, len(y))
             print(
                 f"{name}{' (part)' if partial else ''}: {n:,} rows, error {wrong / n:.4f}, "
-                f"{clock / n * 1e6:.1f} us a row ({processor / n * 1e6:.1f} of the processor), "
+                f"{clock / n * 1e6:.1f} us a row (CPU time {processor / n * 1e6:.1f}), "
                 f"saved {len(dumps(model)) / 1e6:.0f} MB",
                 flush=True,
             )

@@ -1,4 +1,4 @@
-"""Models that are there already, of any library, weighed online without refitting them."""
+"""Weight existing models of any library online, without refitting them."""
 
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -21,7 +21,7 @@ for member in fitted:
     print(f"{type(member).__name__}: error {1 - member.score(X[300:], y[300:]):.3f}")
 
 blend = BayesianEnsembleClassifier(fitted)
-print(f"weighed online: error {prequential(blend, X[300:], y[300:]).error:.3f}")
+print(f"weighted online: error {prequential(blend, X[300:], y[300:]).error:.3f}")
 weights = blend.weights_
 for place, member in enumerate(fitted):
     print(f"{type(member).__name__}: weight {weights['mean'][place]:.3f} +- {weights['sd'][place]:.3f}")

@@ -1,4 +1,4 @@
-"""A stream of one's own: a CSV file read in chunks, labels that come late, a model that is saved and goes on."""
+"""Learn your own stream: read a CSV file in chunks, learn late labels, save the model and continue."""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +10,7 @@ from bayesvote.datasets import stream
 
 
 def write_csv(path: Path, rows: int) -> None:
-    """Sensor readings of a machine; some are missing, and what "worn" means changes half-way."""
+    """Write sensor readings of a machine; some are missing, and the rule for "worn" changes half-way."""
     rng = np.random.default_rng(0)
     heat, noise, load_ = rng.normal(size=(3, rows))
     worn = np.where(np.arange(rows) < rows // 2, heat + noise, heat - load_) + 0.3 * rng.normal(size=rows) > 0
@@ -37,5 +37,5 @@ with tempfile.TemporaryDirectory() as folder:
         )
 
     save(models["default"], Path(folder) / "machine.bayesvote")
-    model = load(Path(folder) / "machine.bayesvote")  # goes on learning where it stopped
+    model = load(Path(folder) / "machine.bayesvote")  # continues to learn
     print("A hot, quiet machine is", *model.predict([[2.0, -1.0, 0.0]]))

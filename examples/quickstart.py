@@ -1,4 +1,4 @@
-"""A classifier that learns from a stream, and knows how sure it is."""
+"""Learn from a stream, and report the uncertainty of the decisions."""
 
 from bayesvote import BayesianEnsembleClassifier, load_dataset, prequential
 

@@ -1,7 +1,7 @@
-"""The learning service: loans are predicted as they come in, and labelled when it is known how they went.
+"""Run the learning service: predict loans when they arrive, and label them when their outcome is known.
 
-It starts ``bayesvote serve`` in a folder of its own and speaks to it over HTTP, with nothing but the standard library.
-In a terminal it takes its time, so that the live page can be watched, and serves on until Ctrl-C.
+The script starts ``bayesvote serve`` in a temporary folder and sends HTTP requests with the standard library only. In a
+terminal it runs slowly, so that you can watch the live page, and the service runs until Ctrl-C.
 """
 
 import json
@@ -24,11 +24,11 @@ WATCHED = sys.stdout.isatty()
 
 
 def main() -> None:
-    """Serve, predict, label."""
+    """Start the service, predict and label."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "bayesvote", "serve", folder, "--port", "0"]  # any port that is free
+        command = [sys.executable, "-m", "bayesvote", "serve", folder, "--port", "0"]  # any free port
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-            # Its log is read on, or a full pipe would stop it.
+            # Read its log all the time, because a full pipe would stop it.
             log = threading.Thread(target=deque, args=(server.stderr or (), 0), daemon=True)
             try:
                 address = address_of(server)
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def address_of(server: "subprocess.Popen[str]") -> str:
-    """Where the service listens, as its log says."""
+    """Return the address of the service, from its log."""
     for line in server.stderr or ():
         if found := re.search(r'address="http://([^/]+)/"', line):
             return found[1]
@@ -56,7 +56,7 @@ def address_of(server: "subprocess.Popen[str]") -> str:
 
 
 def stream(address: str) -> None:
-    """Predict rows as they come, and label each a hundred rows later."""
+    """Predict rows as they arrive, and label each a hundred rows later."""
     connection = HTTPConnection(address, timeout=60)
 
     def ask(method: str, path: str, body: Any) -> Any:

@@ -113,7 +113,7 @@ def test_benchmarks_are_listed_and_found_by_name() -> None:
         command = [sys.executable, "-m", "benchmarks", *arguments]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
-    assert "horizon          Error at the horizon of use" in run("--list").stdout
+    assert "horizon           90 min  Error on unshuffled folds" in run("--list").stdout
     unknown = run("nothing")
     assert unknown.returncode == 1
     assert "Unknown benchmark 'nothing'" in unknown.stderr

@@ -146,9 +146,9 @@ def test_a_page_must_be_as_it_would_be_written() -> None:
     )
     assert list(pages.faults(text, [])) == []
     assert list(pages.faults(text.replace("0.25", "0.24"), [])) == [
-        "differs from the stored results. Run: make figures"
+        "differs from the stored results. Run: make docs"
     ]
-    assert "There is no result 'whole'" in next(pages.faults("<!-- measured whole --><!-- /measured -->", []))
+    assert "has no result 'whole'" in next(pages.faults("<!-- measured whole --><!-- /measured -->", []))
 
 
 def test_a_constant_that_is_on_no_page_is_a_fault() -> None:

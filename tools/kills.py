@@ -1,6 +1,7 @@
-"""Kill ``bayesvote run`` at random moments and go on, again and again: the results are those of a run left in peace.
+"""Kill `bayesvote run` at random moments, resume it, and compare with an uninterrupted run.
 
-``python -m tools kills`` does so a hundred times, over numbers and over a table with texts and late labels.
+``python -m tools kills`` kills it a hundred times, half of them with labels that arrive late. The table has numbers,
+text and missing values.
 """
 
 import argparse
@@ -15,7 +16,7 @@ ROWS = 6_000
 
 
 def write_table(path: Path) -> None:
-    """Write rows with a number, a text and a missing value now and then."""
+    """Write rows with numbers, text and some missing values."""
     rng = random.Random(0)
     lines = ["island,mass,bill,species"]
     for _ in range(ROWS):
@@ -27,7 +28,7 @@ def write_table(path: Path) -> None:
 
 
 def command(folder: Path, file: Path, more: list[str]) -> list[str]:
-    """Return a run that writes everything into a folder."""
+    """Return the command of a run that writes all its files into a folder."""
     folder.mkdir(exist_ok=True)
     outputs = ["-o", folder / "model", "--predictions", folder / "p.csv", "--checkpoint", folder / "state"]
     options = ["--n-members", 9, "--chunk-size", 20, "--checkpoint-every", 40, "--resume", *more]
@@ -35,12 +36,12 @@ def command(folder: Path, file: Path, more: list[str]) -> list[str]:
 
 
 def same(a: Path, b: Path) -> bool:
-    """Whether two runs have the same model and predictions, bit for bit."""
+    """Return True if two runs have the same model and predictions, bit for bit."""
     return all((a / name).read_bytes() == (b / name).read_bytes() for name in ("model", "p.csv"))
 
 
 def kill_often(folder: Path, file: Path, more: list[str], kills: int, rng: random.Random) -> tuple[int, int]:
-    """Kill a run so many times, then let it end; return how many times it had ended before, and was compared."""
+    """Kill a run ``kills`` times, then let it finish; return the number of kills and of runs that finished."""
     whole = folder / "whole"
     start = time.monotonic()
     subprocess.run(command(whole, file, more), check=True, capture_output=True)
@@ -57,14 +58,14 @@ def kill_often(folder: Path, file: Path, more: list[str], kills: int, rng: rando
                 killed += 1
                 continue
             if run.returncode:
-                sys.exit(f"After {killed} kills, going on failed: {run.stderr and run.stderr.read().decode()}")
+                sys.exit(f"After {killed} kills, the resumed run failed: {run.stderr and run.stderr.read().decode()}")
         ended += compared(part, whole, killed)
     subprocess.run(command(part, file, more), check=True, capture_output=True)
     return killed, ended + compared(part, whole, killed)
 
 
 def compared(part: Path, whole: Path, killed: int) -> int:
-    """Compare a run that has ended with the one left in peace, and clear it away."""
+    """Compare a finished run with the uninterrupted one, and delete its files."""
     if not same(part, whole):
         sys.exit(f"After {killed} kills, the model or the predictions differ.")
     for path in part.iterdir():
@@ -73,8 +74,8 @@ def compared(part: Path, whole: Path, killed: int) -> int:
 
 
 def main() -> None:
-    """Kill, go on, compare."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Kill, resume and compare."""
+    parser = argparse.ArgumentParser(prog="python -m tools kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
@@ -86,7 +87,7 @@ def main() -> None:
             write_table(folder / "rows.csv")
             k, e = kill_often(folder, folder / "rows.csv", more, given.kills // 2, rng)
             killed, ended = killed + k, ended + e
-    print(f"{killed} kills, {ended} runs that ended after them: model and predictions bit for bit.")
+    print(f"{killed} kills. {ended} runs finished after them, with the same model and predictions, bit for bit.")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write requirements.lock: every package of the development environment, its version, and the checksums of its files.
+"""Write requirements.lock: version and checksum of every package of the development environment.
 
-pip resolves, and its report names the file chosen for each; no address of an index gets into the lock. Install with
-``pip install --require-hashes --requirement requirements.lock``.
+pip resolves the versions and reports the file that it selected for each package. The lock file names no package index.
+Install it with ``pip install --require-hashes --requirement requirements.lock``.
 """
 
 import json
@@ -16,7 +16,7 @@ HEAD = "# Made by `make lock` for Python {}.{} on Linux; do not edit. Install it
 
 
 def wanted() -> list[str]:
-    """What pyproject.toml asks for: the package, its extras but those that need Java or a compiler, and both groups."""
+    """Return the requirements of the package, both groups, and all extras except those that need Java or a compiler."""
     given = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = given["project"]["optional-dependencies"]
     groups = given["dependency-groups"]
@@ -27,7 +27,7 @@ def wanted() -> list[str]:
 
 
 def main() -> None:
-    """Resolve and write."""
+    """Resolve the versions and write the lock file."""
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
     command += ["--only-binary", ":all:", "--report", "-", *wanted()]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

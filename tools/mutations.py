@@ -5,8 +5,8 @@ tests fails, and survives if all of them pass. The checkout does not change. The
 environment and build, so that only the edited kernel is compiled again.
 
 Run ``python -m tools mutations`` for all edits, or ``python -m tools mutations linear joint`` for those with one of
-these words in their file or name. An edit whose text is no longer in the sources is listed. The exit code is 1 if an edit
-survives or is out of date.
+these words in their file or name. An edit whose text is no longer in the sources is listed. The exit code is 1 if an
+edit survives or is out of date.
 """
 
 import os
@@ -78,7 +78,7 @@ class Copy:
             source.with_name(source.stem + suffix).symlink_to(self.build / "src" / (source.stem + suffix))
 
     def compile(self) -> bool:
-        """Compile what has changed; return whether that went well."""
+        """Compile what has changed; return True if there was no error."""
         return self._meson("compile", "-C", str(self.build))
 
     def test(self, tests: Sequence[str], longest: float | None = None) -> int:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""List what is in the package but not for its users: ``files`` of kernel sources, or ``folders`` of caches."""
+"""List what the build must not install: ``files`` of kernel sources, or ``folders`` of caches."""
 
 import sys
 from pathlib import Path
@@ -11,5 +11,5 @@ if __name__ == "__main__":
         found = [path for path in PACKAGE.rglob("*") if path.suffix in (".h", ".pyx", ".pxd")]
     else:
         packages = [path.parent for path in PACKAGE.rglob("__init__.py")]
-        found = [package / "__pycache__" for package in packages]  # there or not yet
+        found = [package / "__pycache__" for package in packages]  # they may not exist yet
     print("\n".join(sorted(path.relative_to(PACKAGE).as_posix() for path in found)))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Install what comparisons need: CapyMOA (requires Java), Vowpal Wabbit, river, and packages of raw tables."""
+"""Install the libraries for comparisons: CapyMOA (needs Java), Vowpal Wabbit, river, raw tables."""
 
 import subprocess
 import sys

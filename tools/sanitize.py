@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Build the kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and run their tests on that build.
+"""Build the kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and run their tests.
 
-``python tools/sanitize.py [pytest arguments]``: the build is in build/sanitized, installed into a folder of its own, so
-that the ordinary one stays. What the interpreter itself leaves allocated at its end is not looked at.
+``python -m tools sanitize [pytest arguments]`` builds and installs in build/sanitized; the ordinary build stays. Leaks
+are not reported, because the interpreter itself does not free all memory at exit.
 """
 
 import os
@@ -19,13 +19,13 @@ REPORTED = re.compile("runtime error:|ERROR: AddressSanitizer")
 
 
 def library(name: str) -> str:
-    """Where the compiler has one of its libraries."""
+    """Return the path of one of the compiler's libraries."""
     found = subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True)
     return found.stdout.strip()
 
 
 def main() -> None:
-    """Build, then test."""
+    """Build, then run the tests."""
     target = BUILD / "installed"
     options = ["--buildtype=debugoptimized", "-Db_sanitize=address,undefined", "-Db_lundef=false"]
     environment = os.environ | {"CC": "gcc"}
@@ -49,18 +49,18 @@ def main() -> None:
         "PYTHONMALLOC": "malloc",
     }
     tests = sys.argv[1:] or TESTS
-    # -S keeps the editable install away, whose finder would come before the path.
+    # -S disables the editable install, whose finder would take precedence over the path.
     folders = [path for path in sys.path if path.endswith("site-packages")]
     environment["PYTHONPATH"] += os.pathsep + os.pathsep.join(folders)
     check = "import bayesvote, sys; sys.exit(0 if 'sanitized' in bayesvote.__file__ else bayesvote.__file__)"
     subprocess.run([sys.executable, "-S", "-c", check], env=environment, check=True, cwd=ROOT)
-    # The sanitizers write to the standard error itself, which pytest must not take for the tests'.
+    # The sanitizers write to file descriptor 2, which pytest must not capture.
     command = [sys.executable, "-S", "-m", "pytest", "-n0", "-p", "no:cacheprovider", "--capture=sys", *tests]
     report = BUILD / "report.txt"
     with report.open("w") as errors:
         done = subprocess.run(command, env=environment, cwd=ROOT, stderr=errors).returncode
     found = [line for line in report.read_text(errors="replace").splitlines() if REPORTED.search(line)]
-    print(*found, f"{len(found)} reports of the sanitizers, in {report.relative_to(ROOT)}", sep="\n")
+    print(*found, f"{len(found)} sanitizer reports, in {report.relative_to(ROOT)}", sep="\n")
     sys.exit(1 if found else done)
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Run the tests with the lowest or the newest allowed versions of the dependencies, in an environment of its own.
+"""Run the tests with the lowest or the newest allowed versions of the dependencies.
 
-``python tools/try_versions.py lowest|newest [--python python3.13] [pytest arguments]``. Lowest means the bounds that
-pyproject.toml states for the core and all extras but those that need Java or a compiler, as far as they go together;
-what only tests need is as new as it can be beside them. uv chooses the versions.
+``python -m tools try_versions lowest|newest [--python python3.13] [pytest arguments]`` makes an environment in build.
+The lowest versions are those that pyproject.toml states for the core and the extras, as far as they are compatible.
+Extras that need Java or a compiler are left out. Packages that only tests need are as new as possible. uv resolves the
+versions.
 """
 
 import argparse
@@ -17,8 +18,8 @@ NOT_FOR_TESTS = ("fastapi", "import-linter", "mypy", "ruff", "scipy-stubs")
 
 
 def main() -> None:
-    """Make the environment, install, test."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Make the environment, install the package and run the tests."""
+    parser = argparse.ArgumentParser(prog="python -m tools try_versions", description=__doc__)
     parser.add_argument("versions", choices=["lowest", "newest"])
     parser.add_argument("--python", default="python3.11")
     given, tests = parser.parse_known_args()

@@ -1,6 +1,6 @@
-"""Install the wheel of dist into an empty environment without a compiler and run the README's first example there.
+"""Install the wheel of dist into an empty environment and run the README's first example.
 
-With --here, only run the example, by the Python that runs this.
+The environment has no compiler. With --here, only run the example, with the running Python.
 """
 
 import argparse
@@ -18,26 +18,26 @@ LARGEST = 5_000_000  # bytes of a wheel
 
 
 def run_example() -> None:
-    """Run the README's first example, as its reader would, and fail if it prints anything else."""
+    """Run the README's first example; fail if its output differs from the page."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     example = text[text.index("## A first example") :].split("```")[1].removeprefix("python\n")
     start = time.perf_counter()
     test = doctest.DocTestParser().get_doctest(example, {}, "README.md", None, None)
     if doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed:
-        raise SystemExit("try_wheel: the README's first example must print what it says.")
+        raise SystemExit("The output of the README's first example differs from the page.")
     import bayesvote
 
     loaded = sorted({"numba", "llvmlite", "cython"} & {name.lower() for name in sys.modules})
     if loaded:
-        raise SystemExit(f"try_wheel: nothing may be compiled on first use, got {loaded}.")
-    print(f"{bayesvote.__file__}: the first example took {time.perf_counter() - start:.1f} s, with its imports.")
+        raise SystemExit(f"The example imported {loaded}, but nothing may be compiled on first use.")
+    print(f"{bayesvote.__file__}: the first example took {time.perf_counter() - start:.1f} s, including imports.")
 
 
 def in_empty_environment() -> None:
-    """Install the wheel as a user would, with nothing else at hand."""
+    """Install the wheel in an environment that has no other packages."""
     (wheel,) = (ROOT / "dist").glob("*.whl")
     if wheel.stat().st_size > LARGEST:
-        raise SystemExit(f"try_wheel: a wheel must be below {LARGEST:,} bytes, got {wheel.stat().st_size:,}.")
+        raise SystemExit(f"The wheel has {wheel.stat().st_size:,} bytes. The limit is {LARGEST:,} bytes.")
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         bin_ = Path(folder) / ("Scripts" if os.name == "nt" else "bin")
@@ -55,5 +55,5 @@ def in_empty_environment() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--here", action="store_true", help="run the example by this Python, without installing")
+    parser.add_argument("--here", action="store_true", help="run the example with this Python, and install nothing")
     run_example() if parser.parse_args().here else in_empty_environment()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print the version, which stands in the package alone; the build asks for it here."""
+"""Print the version, which only the package states. The build runs this script."""
 
 import re
 from pathlib import Path
@@ -9,5 +9,5 @@ SOURCE = Path(__file__).parent.parent / "src" / "bayesvote" / "core" / "version.
 if __name__ == "__main__":
     found = re.search(r'^__version__ = "(.+?)"', SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
     if found is None:
-        raise SystemExit(f'version.py: {SOURCE} must hold a line __version__ = "...", got none.')
+        raise SystemExit(f'{SOURCE} has no line __version__ = "...".')
     print(found[1])

@@ -1,4 +1,4 @@
-"""A bank of nearest centroids: each member looks at one feature."""
+"""A bank of nearest centroids, with one feature per member."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from bayesvote.members import Bank
 
 
 class CentroidState(NamedTuple):
-    """What the bank has learned."""
+    """The learned state."""
 
     features: Labels  # (m,)
     weight: Array  # (K,)
@@ -21,7 +21,7 @@ class CentroidState(NamedTuple):
 
 @dataclass
 class CentroidBank(Bank[CentroidState]):
-    """Each member looks at one feature, and scores a class by how near its mean is; a row with NaN is abstained on."""
+    """Each member sees one feature and prefers the class with the nearest mean. It abstains on rows with NaN."""
 
     n_members: int = 100
 

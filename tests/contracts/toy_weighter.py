@@ -1,4 +1,4 @@
-"""Weights that follow the member of the least loss."""
+"""Weights that follow the member with the lowest loss."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from bayesvote.weighting import Weighter
 
 
 class BestState(NamedTuple):
-    """What the weighter has learned."""
+    """The learned state."""
 
     mistakes: Array  # (m,)
 
 
 @dataclass(frozen=True)
 class FollowTheBest(Weighter[BestState]):
-    """All the weight to the members of the least sum of losses so far."""
+    """Equal weights for the members with the lowest sum of losses so far, and 0 for all others."""
 
     loss_scale = LossScale.SHARE
 
@@ -38,7 +38,7 @@ class FollowTheBest(Weighter[BestState]):
 
     def _update(self, state: BestState, g: Array, w: Array) -> BestState:
         mistakes = state.mistakes
-        for row, weight in zip(np.nan_to_num(g), w, strict=True):  # one by one, so that chunks change nothing
+        for row, weight in zip(np.nan_to_num(g), w, strict=True):  # row by row, so that chunks give the same bits
             mistakes = mistakes + weight * row
         return BestState(mistakes)
 

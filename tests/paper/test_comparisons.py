@@ -61,7 +61,7 @@ def test_gradient_methods_get_the_best_step_of_each_set() -> None:
         static("perceptron", "german", GammaRate=0.25, **{"SAG, step 10": 0.26}),
         static("perceptron", "splice", GammaRate=0.25, **{"SAG, step 10": 0.25 + 1e-16, "SAG": 0.3}),
     ]
-    (row,) = compared(results, "beside gradient methods").rows
+    (row,) = compared(results, "and gradient methods").rows
     assert row == (
         "table 1: plain Perceptrons, the paper's",
         "0.2500",

@@ -1,1 +1,1 @@
-"""The tables and figures of the paper, and those that go beyond them."""
+"""The tables and figures of the paper, and further experiments."""

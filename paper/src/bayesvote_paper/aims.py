@@ -1,4 +1,4 @@
-"""What was aimed at, whether the results reach it, and beside it what others reach with the same members."""
+"""Aims of the experiments, with the results of the methods and of other methods with the same members."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,13 +24,13 @@ CELLS = sum(len(table.sets) for table in WEIGHT_TABLES)
 
 
 def aims(tables: Sequence[ErrorTable]) -> list[Aim]:
-    """What was aimed at across tables, then by a table itself; only if all that it is about was run."""
+    """Return the aims across tables, then those of single tables, without aims whose experiments were not all run."""
     own = (experiment.aim(select(tables, [experiment])) for experiment in EXPERIMENTS.values())
     return [*_baselines(tables), *_papers_figures(tables), *(one for one in own if one is not None)]
 
 
 def _baselines(tables: Sequence[ErrorTable]) -> Iterator[Aim]:
-    """GammaRate against the weighting baselines of tables 1 and 2."""
+    """Compare GammaRate with the baselines of tables 1 and 2."""
     blocks = select(tables, (TABLE1, TABLE2))
     if len(blocks) < len(TABLE1.members + TABLE2.members):
         return
@@ -48,7 +48,7 @@ def _baselines(tables: Sequence[ErrorTable]) -> Iterator[Aim]:
 
 
 def _papers_figures(tables: Sequence[ErrorTable]) -> Iterator[Aim]:
-    """Our members against the paper's figures for (11) in tables 1 to 4, and against voting in tables 3 and 4."""
+    """Compare our members with the paper's figures for (11) in tables 1 to 4, and with voting in tables 3 and 4."""
     papers, ours = (
         [table for table in select(tables, WEIGHT_TABLES) if MEMBERS[table.members].papers is whose]
         for whose in (True, False)

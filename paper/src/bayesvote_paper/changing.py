@@ -1,7 +1,7 @@
-"""Streams that change: the generators of the drift literature, written anew, and one of real weather.
+"""Streams that change: generators from the literature on drift, and a stream of real weather.
 
-Features are as they come, unscaled. Each generator gives rows, labels and the rows at which something changes at once;
-there are none where the change never stops.
+Features are unscaled. Each generator returns rows, labels and the rows of abrupt changes, which are none if the stream
+changes all the time.
 """
 
 import csv
@@ -21,14 +21,14 @@ ROWS = 20_000
 
 
 class Changing(NamedTuple):
-    """Rows, their labels, and where the stream changes."""
+    """Rows, their labels, and the rows at which the stream changes."""
 
     X: Array
     y: Labels
     changes: tuple[int, ...]
 
     def after_changes(self, rows: int) -> NDArray[np.bool_]:
-        """Which rows are among so many after a change."""
+        """Return a mask of the first ``n`` rows after each change."""
         since = np.arange(len(self.y))[:, None] - np.array(self.changes or (len(self.y),))
         return np.asarray(((since >= 0) & (since < rows)).any(axis=1))
 
@@ -42,7 +42,7 @@ def sea(seed: int, every: int = ROWS // 4, noise: float = 0.1) -> Changing:
 
 
 def hyperplane(seed: int, speed: float = 0.001, noise: float = 0.05) -> Changing:
-    """A hyperplane in ten dimensions that turns (Hulten et al. 2001); each weight turns back once in a hundred rows."""
+    """A rotating hyperplane in ten dimensions (Hulten et al. 2001); each weight reverses once in a hundred rows."""
     rng = np.random.default_rng(seed)
     X = rng.random((ROWS, 10))
     start, turns = rng.random(10), rng.random((ROWS, 10)) < 0.01
@@ -88,7 +88,7 @@ def _by_age(
 
 
 def _bands(values: Array) -> tuple[NDArray[np.bool_], ...]:
-    """Whether values are in the band of the young, of the middle-aged and of the old."""
+    """Return masks of the values in the band of the young, the middle-aged and the old."""
     ends = ((50_000, 100_000), (75_000, 125_000), (25_000, 75_000))
     return tuple((values >= low) & (values <= high) for low, high in ends)
 
@@ -124,11 +124,11 @@ def _granted(people: _People, function: int) -> NDArray[np.bool_]:
 def agrawal(
     seed: int, functions: Sequence[int], every: int = ROWS // 4, width: int = 0, noise: float = 0.05
 ) -> Changing:
-    """Loan applications (Agrawal et al. 1993); the function that grants them changes, at once or over some rows."""
+    """Loan applications (Agrawal et al. 1993); the function that grants them changes abruptly or over some rows."""
     rng = np.random.default_rng(seed)
     people, t = _people(rng), np.arange(ROWS)
     which = t // every
-    if width:  # near a change, the new function with growing probability
+    if width:  # near a change, the probability of the new function grows
         starts = np.arange(every, ROWS, every)
         chance = 1 / (1 + np.exp(np.clip(-4 * (t[:, None] - starts) / width, -500, 500)))
         which = (rng.random((ROWS, len(starts))) < chance).sum(axis=1)
@@ -136,7 +136,7 @@ def agrawal(
     return _noisy(np.stack(people, axis=1), ~granted[which % len(functions), t], rng, noise, every)
 
 
-# Which of seven segments each digit lights.
+# The segments, of seven, that each digit lights.
 _SEGMENTS = np.array(
     [
         [1, 1, 1, 0, 1, 1, 1],
@@ -154,9 +154,9 @@ _SEGMENTS = np.array(
 
 
 def led(seed: int, every: int = ROWS // 4, noise: float = 0.1) -> Changing:
-    """An odd or an even digit on a faulty display of seven segments (Breiman et al. 1984), among 17 lamps by chance.
+    """Odd and even digits on a faulty display of seven segments (Breiman et al. 1984), and 17 irrelevant lamps.
 
-    At a change, some segments trade places with lamps.
+    At a change, some segments are exchanged with lamps.
     """
     rng = np.random.default_rng(seed)
     digits = rng.integers(0, 10, ROWS)
@@ -169,7 +169,7 @@ def led(seed: int, every: int = ROWS // 4, noise: float = 0.1) -> Changing:
 
 
 def sine(seed: int, kinds: Sequence[int], every: int = ROWS // 4, noise: float = 0.0) -> Changing:
-    """Below or above one of two sines (Gama et al. 2004), and the other way round; two further features say nothing."""
+    """Points below or above one of two sines, or reversed (Gama et al. 2004), with two irrelevant features."""
     rng = np.random.default_rng(seed)
     X = rng.random((ROWS, 4))
     below = np.stack((X[:, 1] < np.sin(X[:, 0]), X[:, 1] < 0.5 + 0.3 * np.sin(3 * np.pi * X[:, 0])))
@@ -178,7 +178,7 @@ def sine(seed: int, kinds: Sequence[int], every: int = ROWS // 4, noise: float =
 
 
 def rbf(seed: int, speed: float = 0.0005) -> Changing:
-    """Fifty centres of two classes in ten dimensions, which wander and bounce off the walls; rows lie around them."""
+    """Rows around fifty moving centres of two classes in ten dimensions; the centres bounce off the walls."""
     rng = np.random.default_rng(seed)
     centres, classes, spread = rng.random((50, 10)), rng.integers(0, 2, 50), rng.random(50)
     share = rng.random(50)
@@ -187,12 +187,12 @@ def rbf(seed: int, speed: float = 0.0005) -> Changing:
     chosen = rng.choice(50, ROWS, p=share / share.sum())
     off = rng.normal(size=(ROWS, 10))
     off *= (rng.normal(size=ROWS) * spread[chosen])[:, None] / np.linalg.norm(off, axis=1, keepdims=True)
-    # A centre that bounces moves as its mirror image would, on and on.
+    # A centre that bounces moves like the mirror image of one that does not.
     place = (centres[chosen] + np.arange(1, ROWS + 1)[:, None] * way[chosen]) % 2
     return Changing(np.where(place > 1, 2 - place, place) + off, classes[chosen], ())
 
 
-def weather(seed: int) -> Changing:  # noqa: ARG001 - as the generators; there is only one order of time
+def weather(seed: int) -> Changing:  # noqa: ARG001 - the signature of the generators; there is only one order in time
     """Rain or none on 18,159 days at one station, by eight measurements, in order of time (NOAA, public domain)."""
     packed = resources.files(__package__).joinpath("weather.csv.xz").read_bytes()
     with io.StringIO(lzma.decompress(packed).decode()) as text:

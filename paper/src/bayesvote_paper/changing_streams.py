@@ -1,4 +1,4 @@
-"""Table 7 and figure 7: streams that change, on the whole, after each change, and along the way."""
+"""Table 7 and figure 7: errors on changing streams, overall, after each change, and over time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ def _models(job: Job) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChangingTable(Table):
-    """Errors of all rows, or of those after a change."""
+    """Errors on all rows, or on those after a change."""
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """The classifiers, the seed, and which rows count."""
+        """Return the classifiers, the seed, and the rows that count."""
         return _settings(job) | {"after": AFTER if job.members == JUST_AFTER else None}
 
     def run(self, job: Job) -> Result:
-        """Errors on a stream."""
+        """Return the errors on a stream."""
         data = STREAMS[job.dataset](job.trial)
         done = prequential(_models(job), data.X, data.y)
         counted = data.after_changes(AFTER) if job.members == JUST_AFTER else slice(None)
@@ -52,30 +52,30 @@ class ChangingTable(Table):
         }
 
     def jobs(self, datasets: Any, trials: int) -> list[Job]:
-        """All but the error after changes where the change never stops."""
+        """Return all jobs, except the error after changes on streams that change all the time."""
         steady = {name for name, make in STREAMS.items() if not make(0).changes}
         return [job for job in super().jobs(datasets, trials) if job.members == WHOLE or job.dataset not in steady]
 
     def caption(self, members: str) -> str:
-        """Which rows count."""
+        """Return the name of the rows that count."""
         return "All rows" if members == WHOLE else f"The {AFTER:,} rows after each change"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChangingCurves(Figure):
-    """Windowed errors, with the rows at which the stream changes."""
+    """Windowed errors, with the rows of the changes."""
 
     def shown_as(self, dataset: str) -> str:
-        """The stream, and where it changes."""
+        """Return the name of the stream and the rows of its changes."""
         changes = STREAMS[dataset](0).changes
         return f"{dataset}; it changes at {', '.join(f'{row:,}' for row in changes)}" if changes else dataset
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """The classifiers and the seed."""
+        """Return the classifiers and the seed."""
         return _settings(job)
 
     def run(self, job: Job) -> Result:
-        """A curve for each classifier."""
+        """Return a curve for each classifier."""
         data = STREAMS[job.dataset](job.trial)
         done = prequential(_models(job), data.X, data.y)
         at = spaced(len(data.y))

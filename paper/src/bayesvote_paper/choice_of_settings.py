@@ -1,4 +1,4 @@
-"""How the settings were chosen: shares of the features and passes, on orders of the rows that no table reports."""
+"""Choice of the settings: shares of the features and passes, on orders of the rows that no table reports."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ WEIGHTERS: dict[str, Weighter[Any]] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChoiceOfSettings(Experiment):
-    """Errors by setting and method: of members that learn and of frozen ones, on the sets on which a table has them."""
+    """Errors by setting and method, of online and frozen members, on the data sets of the tables with such members."""
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """The rows."""
+        """Return the settings of the rows."""
         return stream_settings(job) | {"order_seed": FIRST_TRIAL + job.trial, "rows_at_most": MOST_ROWS}
 
     def run(self, job: Job) -> Result:
-        """Errors by setting and method."""
+        """Return the errors by setting and method."""
         return {
             "errors": {
                 f"{setting}: {method}": error
@@ -50,7 +50,7 @@ class ChoiceOfSettings(Experiment):
         }
 
     def show(self, results: Results) -> list[TextTable]:
-        """Mean error over the sets by setting, kind of members and method."""
+        """Return mean errors over the data sets by setting, kind of members and method."""
         errors: dict[str, dict[tuple[str, str], list[float]]] = {}
         for line in results:
             for name, error in line["errors"].items():
@@ -67,7 +67,7 @@ class ChoiceOfSettings(Experiment):
 
 
 def _errors(job: Job) -> Iterator[tuple[str, dict[str, float]]]:
-    """Each setting with the errors of the methods."""
+    """Yield each setting with the errors of the methods."""
     data, frozen, members = stream(job.dataset, job.trial), FrozenMembers(job), MEMBERS[job.members]
     for share in SHARES:
         if job.dataset in ONLINE:

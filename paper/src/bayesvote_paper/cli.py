@@ -1,4 +1,4 @@
-"""The command ``bayesvote reproduce``, which the command line of bayesvote finds by its entry point."""
+"""The command ``bayesvote reproduce``, an entry point of bayesvote's command line."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,22 +14,26 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="[TABLE]...", help="table1 to table6, figure1 to figure6; all by default."),
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Where the results are kept; a second run goes on from them.")] = Path(
+    folder: Annotated[Path, typer.Option(help="Folder of the results. A second run continues from them.")] = Path(
         "reproduced"
     ),
-    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Random orders of the rows of each set.")] = 5,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one per core by default.")] = None,
-    dataset: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this data set; may be given several times.")
+    trials: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of random orders of the rows of each data set.")
+    ] = 5,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Number of processes. Default: one per core.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Where to write the HTML page.")] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Run on this data set only. Can be repeated.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML page to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     engine: EngineName = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     insecure: Insecure = False,
 ) -> None:
-    """Run the experiments of the paper again, on all data sets that need no download."""
+    """Reproduce the tables and figures of the paper, on all data sets that need no download."""
     from bayesvote.apps.cli import catalogue
     from bayesvote_paper import command as work
 

@@ -1,4 +1,4 @@
-"""``reproduce``: the paper's tables and figures."""
+"""Run the command ``reproduce`` and print its results."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -20,7 +20,7 @@ from bayesvote_paper.shown import Entry, ErrorTable, TextTable
 
 
 def check(name: str) -> None:
-    """Refuse a name that no experiment has."""
+    """Raise an error for a name that no experiment has."""
     one_of("reproduce", "tables", name, EXPERIMENTS)
 
 
@@ -35,7 +35,7 @@ def reproduce(
     as_json: bool,
     engine: Engine | None = None,
 ) -> None:
-    """Run the experiments, all if none are named; write the records and, if asked for, the page."""
+    """Run the named experiments, or all, and write the results and optionally the page."""
     if report is not None:
         show.require_report()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TaskProgressColumn(), TimeRemainingColumn())
@@ -87,7 +87,7 @@ def reproduce(
 
 
 def _errors(found: ErrorTable) -> Table:
-    """Mean errors, the best of each row in bold, what is tied with it underlined, and published ones beside them."""
+    """Print mean errors and published ones, with the best of each row in bold and its ties underlined."""
     table = Table(title=f"\n{found.title}", title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column("set", no_wrap=True)
     for method in found.methods:
@@ -102,7 +102,7 @@ def _errors(found: ErrorTable) -> Table:
 
 
 def _comparison(compared: TextTable) -> Table:
-    """Counts, means and names; what is the same as in the row above is left out."""
+    """Print a table of counts, means and names, without cells that equal the one above."""
     table = Table(
         title=f"\n{compared.title}", title_justify="left", caption=compared.note, caption_justify="left", box=None
     )

@@ -1,4 +1,4 @@
-"""What the tables say of the methods, each comparison with what speaks against it: counts and means, no verdicts."""
+"""Comparisons of methods over the tables, in counts and means, with remarks on their limits."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -20,20 +20,20 @@ METHODS = {
 
 
 def error_tables(results: Results) -> list[ErrorTable]:
-    """The tables of errors of all experiments that have some."""
+    """Return the tables of errors of all experiments."""
     shown = chain.from_iterable(experiment.show(experiment.own_results(results)) for experiment in EXPERIMENTS.values())
     return [one for one in shown if isinstance(one, ErrorTable)]
 
 
 def comparisons(tables: Sequence[ErrorTable]) -> list[TextTable]:
-    """All comparisons that there are results for: those across tables, then those of a table by itself."""
+    """Return all comparisons that have results: those across tables, then those of single tables."""
     made = [_reaching(tables), _gradients(tables), _single(tables), _boosting(tables)]
     own = (experiment.comparison(select(tables, [experiment])) for experiment in EXPERIMENTS.values())
     return [one for one in (*made, *own) if one is not None and one.rows]
 
 
 def select(tables: Iterable[ErrorTable], experiments: Iterable[Experiment]) -> list[ErrorTable]:
-    """The tables of some experiments, in their order."""
+    """Return the tables of some experiments, in their order."""
     by_name = {experiment.name: place for place, experiment in enumerate(experiments)}
     return sorted((one for one in tables if one.experiment in by_name), key=lambda one: by_name[one.experiment])
 
@@ -44,7 +44,7 @@ def _where(table: ErrorTable) -> str:
 
 
 def _reaching(tables: Sequence[ErrorTable]) -> TextTable:
-    """Our members beside the paper's, and what they are worth without learned weights."""
+    """Compare our members with the paper's, with and without learned weights."""
     rows: list[tuple[str, ...]] = []
     for owner in ("the paper's", "ours"):
         owned = {one.experiment: one for one in select(tables, WEIGHT_TABLES) if MEMBERS[one.members].owner == owner}
@@ -64,7 +64,7 @@ def _reaching(tables: Sequence[ErrorTable]) -> TextTable:
 
 
 def _gradients(tables: Sequence[ErrorTable]) -> TextTable:
-    """(11) beside gradient methods with the step that suits them best, and with step 1."""
+    """Compare (11) with gradient methods, with their best step and with step 1."""
     tuned = ("GammaRate", "SAG, best step", "SGD, best step")
     rows = []
     for table in select(tables, (TABLE1, TABLE2)):
@@ -84,16 +84,16 @@ def _gradients(tables: Sequence[ErrorTable]) -> TextTable:
         )
     sets, best_of = "sets where that SAG is", "best of voting and SGD, SGD-avg, SAG with step 1"
     return TextTable(
-        "GammaRate (11) beside gradient methods, mean error",
+        "GammaRate (11) and gradient methods, mean error",
         ("table and members", *tuned, sets, best_of),
         rows,
-        "The best step is the one of six with the least error on each set, chosen in hindsight by the errors shown; "
-        "SAG is told the length of the stream, too. GammaRate has the paper's settings on every set.",
+        "The best step is the one of six with the lowest error on each set, chosen in hindsight by the errors shown. "
+        "SAG also knows the length of the stream. GammaRate has the paper's settings on every set.",
     )
 
 
 def _single(tables: Sequence[ErrorTable]) -> TextTable:
-    """The paper's "only one that outperforms the single classifier in all benchmark datasets"."""
+    """Check the paper's "only one that outperforms the single classifier in all benchmark datasets"."""
     methods = ("Voting", "GammaRate", "JointGaussian", *(boost.__name__ for boost in BOOSTERS))
     found = select(tables, WEIGHT_TABLES)
     rows: list[tuple[str, ...]] = []
@@ -120,7 +120,7 @@ def _single(tables: Sequence[ErrorTable]) -> TextTable:
 
 
 def _boosting(tables: Sequence[ErrorTable]) -> TextTable:
-    """Everything in tables 3 and 4 beside (11) and beside JointGaussian."""
+    """Compare all methods of tables 3 and 4 with (11) and with JointGaussian."""
     beside = ("GammaRate", "JointGaussian")
     rows = []
     for table in select(tables, (TABLE3, TABLE4)):

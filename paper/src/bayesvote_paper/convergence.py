@@ -1,4 +1,4 @@
-"""Figure 4: how fast the posterior mean and SGD come to the best weights, beside the limits (15) and (18)."""
+"""Figure 4: convergence of the posterior mean and SGD to the best weights, with the limits (15) and (18)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +20,13 @@ LARGEST_LOSS = 0.6
 class Convergence(Figure):
     """Squared distance to the best weights, times the rows.
 
-    One member has losses uniform on [0, 0.6]; each of a thousand streams is a column, as weights do not mix. SGD has
-    its best step and twice that. At four times it, (14) can leave the positive weights in its first rows, and the odd
-    stream that is thrown far off from there decides the mean; at twice it cannot.
+    One member has losses uniform on [0, 0.6]. Each of a thousand streams is a column, because the weights of members do
+    not interact. SGD has its best step and twice that. With four times the best step, (14) can leave the positive
+    weights in its first rows, and the few streams that do dominate the mean. With twice the best step it cannot.
     """
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """The simulated losses."""
+        """Return the parameters of the simulated losses."""
         return {
             "seed": job.trial,
             "streams": STREAMS,
@@ -37,7 +37,7 @@ class Convergence(Figure):
         }
 
     def run(self, job: Job) -> Result:
-        """The mean over the streams."""
+        """Return means over the streams."""
         mean, variance = LARGEST_LOSS / 2, LARGEST_LOSS**2 / 12
         best, step = theory.optimal_weights(mean, THETA), float(theory.best_step(mean, THETA))
         rng = np.random.default_rng(job.trial)

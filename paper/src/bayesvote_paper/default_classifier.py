@@ -1,4 +1,4 @@
-"""Table 6: the default classifier, what its members and weights are worth, and the best of other libraries."""
+"""Table 6: the default classifier, simpler members and weights, and the best of other libraries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,15 +42,15 @@ PEERS: Mapping[str, float] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DefaultTable(Table):
-    """The default classifier beside parts of it."""
+    """The default classifier and variants with simpler members or weights."""
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """The classifiers and the rows."""
+        """Return the classifiers and the number of rows."""
         own = {"model": "BayesianEnsembleClassifier()", "rows_at_most": MOST_ROWS, "ablation": dict(ABLATION)}
         return stream_settings(job) | own
 
     def run(self, job: Job) -> Result:
-        """Errors on the first rows."""
+        """Return the errors on the first rows."""
         from bayesvote.estimators import BayesianEnsembleClassifier
 
         models = {
@@ -59,7 +59,7 @@ class DefaultTable(Table):
         return measure(models, stream(job.dataset, job.trial).rows(0, MOST_ROWS))
 
     def lead(self, trials: int) -> str:
-        """What the figures are, those of others included."""
+        """Return the explanation of the figures, including those of other libraries."""
         return (
             "Small, with the default: the best of 34 configurations of river, CapyMOA, Vowpal Wabbit and scikit-learn, "
             "chosen for each set in hindsight among those that were fast enough for it. "
@@ -67,14 +67,14 @@ class DefaultTable(Table):
         )
 
     def caption(self, members: str) -> str:  # noqa: ARG002
-        """What its columns are."""
+        """Return the explanation of the columns."""
         return (
             "The default: adaptive members, weighed by JointLogistic, drifting; then members without trees; then "
             "simpler weights of the same members; then what was the default of version 0.1"
         )
 
     def comparison(self, tables: Sequence[ErrorTable]) -> TextTable:
-        """Each column beside the best others."""
+        """Compare each column with the best other configurations."""
         rows: list[tuple[str, ...]] = []
         for table in tables:
             peers = [PEERS[row.dataset] for row in table.rows]
@@ -85,7 +85,7 @@ class DefaultTable(Table):
                 mean = f"{table.mean(method.name):.4f}"
                 rows.append((method.heading or method.name, mean, reached, listed(above, table.rows)))
         return TextTable(
-            "Table 6: the default classifier beside the best of 34 configurations of others",
+            "Table 6: the default classifier and the best of 34 configurations of others",
             ("classifier", "mean error", "at or below the best other", "above it on"),
             rows,
             "One configuration on every set against the least of 34 on each. Configurations of others that were too "
@@ -93,7 +93,7 @@ class DefaultTable(Table):
         )
 
     def aim(self, tables: Sequence[ErrorTable]) -> Aim | None:
-        """On how many sets the default reaches the best other, within a standard error; only if all were run."""
+        """Return the number of data sets on which the default reaches the best other, or None if some were not run."""
         if not tables or len(tables[0].rows) < len(PEERS):
             return None
         rows = {row.dataset: row.entries["default"] for row in tables[0].rows}
@@ -112,7 +112,7 @@ class DefaultTable(Table):
 
 TABLE6 = DefaultTable(
     name="table6",
-    title="The default classifier beside the best of other libraries",
+    title="The default classifier and the best of other libraries",
     members=("default",),
     sets=tuple(PEERS),
     most_trials={"adult": 2, "cod-rna": 2, "covtype": 2},

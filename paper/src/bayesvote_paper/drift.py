@@ -17,17 +17,17 @@ ROWS, FEATURES = 10_000, 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drift(Figure):
-    """Windowed error where, half-way, the members that were right become wrong, and the others right.
+    """Windowed error on a stream in which right members become wrong half-way, and wrong ones right.
 
     Twenty frozen Perceptrons see one feature each; the label follows the first ten features, then the last ten.
     """
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """The seed."""
+        """Return the seed."""
         return {"seed": job.trial}
 
     def run(self, job: Job) -> Result:
-        """A curve for each rate of forgetting."""
+        """Return a curve for each rate of forgetting."""
         rng = np.random.default_rng(job.trial)
         X = rng.uniform(-1, 1, (ROWS, FEATURES))
         first_half = np.arange(ROWS)[:, None] < ROWS // 2

@@ -1,6 +1,6 @@
-"""What an experiment is: all facts of a table or figure in one object.
+"""The base class of experiments, which hold all facts of a table or figure.
 
-A new experiment is a new object of one of these classes, or of a class of its own, and one line in ``registry.py``.
+A new experiment is a new object of one of these classes or of a new one, and one line in ``registry.py``.
 """
 
 import re
@@ -17,7 +17,7 @@ Results = Sequence[Mapping[str, Any]]
 
 
 class Job(NamedTuple):
-    """The unit of work: what is run, on which members and rows, in which order of the rows."""
+    """The unit of work: an experiment on a kind of members, a data set, and an order of its rows."""
 
     experiment: str
     members: str
@@ -26,30 +26,30 @@ class Job(NamedTuple):
 
 
 def job_of(result: Mapping[str, Any]) -> Job:
-    """The job that gave a result."""
+    """Return the job of a result."""
     return Job(*(result[name] for name in Job._fields))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Experiment(ABC):
-    """A table or figure: what it shows, on which members and sets, how it is run, and how its results are shown.
+    """A table or figure: its members and data sets, the code that runs it, and the code that shows its results.
 
     Parameters
     ----------
     name
         Its name in results and on the command line, such as "table1".
     title
-        What it shows, in a few words.
+        A short title.
     members, sets
-        The kinds of members and the data sets; it is run on every pair of them.
+        The kinds of members and the data sets. The experiment runs on every pair of them.
     most_trials
-        The most trials of a set that is too large for as many as are asked for.
+        Maximum number of trials of large data sets.
     simulated_rows
-        How many rows its streams have if it makes them itself; 0 if ``sets`` are data sets.
+        Number of rows of generated streams; 0 if ``sets`` are data sets.
     remark
-        What a reader has to know to understand it.
+        A remark for its readers.
     by_name_only
-        Whether it runs only when it is named.
+        If True, it runs only when it is named.
     """
 
     name: str
@@ -63,31 +63,31 @@ class Experiment(ABC):
 
     @abstractmethod
     def settings(self, job: Job) -> dict[str, Any]:
-        """Everything but the data that a job's numbers depend on."""
+        """Return everything except the data on which the job's figures depend."""
 
     @abstractmethod
     def run(self, job: Job) -> Result:
-        """Do a job; its line in the results has what is returned, beside the job and its settings."""
+        """Run a job and return its figures, which are stored with the job and its settings."""
 
     @abstractmethod
     def show(self, results: Results) -> Sequence[Shown]:
-        """Turn results, as ``own_results`` gives them, into tables or plots."""
+        """Return tables or plots of results that ``own_results`` returned."""
 
     def lead(self, trials: int) -> str:
-        """The sentences above its tables or plots."""
+        """Return the sentences above its tables or plots."""
         return " ".join(filter(None, (f"Mean over {trials} runs." if trials > 1 else "", self.remark)))
 
     def comparison(self, tables: Sequence[ErrorTable]) -> TextTable | None:  # noqa: ARG002
-        """What its tables say, in counts and means, if there is something to say."""
+        """Return a comparison of its methods in counts and means, or None."""
         return None
 
     def aim(self, tables: Sequence[ErrorTable]) -> Aim | None:  # noqa: ARG002
-        """What was aimed at with it, if anything, and whether its tables reach it."""
+        """Return its aim, with its result, or None."""
         return None
 
     @property
     def label(self) -> str:
-        """Its name as it stands in a sentence, such as "table 1"."""
+        """Its name in a sentence, such as "table 1"."""
         return re.sub(r"(?<=[a-z])(?=\d)", " ", self.name)
 
     @property
@@ -96,11 +96,11 @@ class Experiment(ABC):
         return f"{self.label.capitalize()}. {self.title}"
 
     def rows(self, dataset: str) -> int:
-        """About how many rows one of its sets has."""
+        """Return the approximate number of rows of one of its data sets."""
         return self.simulated_rows or DATASETS[dataset].whole.rows
 
     def jobs(self, datasets: Collection[str], trials: int) -> list[Job]:
-        """Its jobs on these data sets."""
+        """Return its jobs on these data sets."""
         return [
             Job(self.name, members, dataset, trial)
             for members in self.members
@@ -110,11 +110,11 @@ class Experiment(ABC):
         ]
 
     def includes(self, job: Job) -> bool:
-        """Whether a job belongs to it."""
+        """Return True if the experiment has the job."""
         return job.experiment == self.name and job.members in self.members and job.dataset in self.sets
 
     def own_results(self, results: Results) -> Results:
-        """Its own results, sorted: jobs end in any order, and no figure may depend on that."""
+        """Return its own results, sorted, because jobs end in any order and no figure may depend on it."""
         own = {job: line for line in results if self.includes(job := job_of(line))}
         return [
             own[job]

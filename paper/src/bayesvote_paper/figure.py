@@ -10,7 +10,7 @@ from bayesvote_paper.members import MEMBERS, in_words
 from bayesvote_paper.shown import Line, Plot
 
 POINTS = 200  # at most, of a curve
-FIRST_ROW = 20  # on a linear axis: the jumps of the first rows would take all of its height
+FIRST_ROW = 20  # of a linear axis, which the jumps of the first rows would otherwise fill
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,11 +28,11 @@ class Figure(Experiment):
     from_zero: bool = False
 
     def shown_as(self, dataset: str) -> str:
-        """What stands above the plot of a set."""
+        """Return the heading of the plot of a data set."""
         return dataset
 
     def show(self, results: Results) -> list[Plot]:
-        """The plots."""
+        """Return the plots."""
         plots: dict[str, list[Line]] = {}
         for members, dataset in dict.fromkeys((line["members"], line["dataset"]) for line in results):
             runs = [line for line in results if (line["members"], line["dataset"]) == (members, dataset)]
@@ -55,5 +55,5 @@ class Figure(Experiment):
 
 
 def spaced(length: int) -> Array:
-    """Rows at which a curve has its points."""
+    """Return the rows at which a curve has its points."""
     return np.unique(np.linspace(0, length - 1, min(POINTS, length)).astype(int))

@@ -12,11 +12,11 @@ from bayesvote_paper.shown import Method
 from bayesvote_paper.streams import STATIC, measure
 from bayesvote_paper.table import GAMMA_RATE, JOINT_GAUSSIAN, SINGLE, VOTING, Table, columns
 
-STEPS = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)  # of SGD and SAG, of which the best is found in hindsight
+STEPS = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)  # steps of SGD and SAG, of which the best is selected in hindsight
 
 
 def weighters(horizon: int) -> dict[str, Weighter[Any]]:
-    """The ways to weigh that the paper compares, and ours."""
+    """Return the weighters that the paper compares, and ours."""
     return {
         "Voting": Voting(),
         "SGD": SGD(),
@@ -29,7 +29,7 @@ def weighters(horizon: int) -> dict[str, Weighter[Any]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrozenTable(Table):
-    """Ways to weigh frozen members, beside a single member that sees all features."""
+    """Weighters of frozen members, compared with a single member that sees all features."""
 
     sets: tuple[str, ...] = STATIC
     methods: tuple[Method, ...] = (
@@ -46,11 +46,11 @@ class FrozenTable(Table):
     remark: str = "SGD, SGD-avg and SAG have step 1; the best step is the best of six for each set, in hindsight."
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """Those of frozen members."""
+        """Return the settings of frozen members."""
         return frozen_settings(job)
 
     def run(self, job: Job) -> Result:
-        """Errors of all methods, SGD and SAG with all their steps."""
+        """Return the errors of all methods, SGD and SAG with all their steps."""
         frozen = FrozenMembers(job)
         horizon = len(frozen.stream.y)
         compared = weighters(horizon)
@@ -61,7 +61,7 @@ class FrozenTable(Table):
         return measure(models, frozen.stream)
 
     def with_derived(self, errors: Mapping[str, Array]) -> Mapping[str, Array]:
-        """With the step of SGD and SAG that is best in hindsight on these trials."""
+        """Add SGD and SAG with the step that is best in hindsight on these trials."""
         found = dict(errors)
         for name in ("SGD", "SAG"):
             steps = [errors[key] for step in STEPS if (key := f"{name}, step {step:g}") in errors]

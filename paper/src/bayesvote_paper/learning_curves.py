@@ -1,4 +1,4 @@
-"""Figure 1: the error so far of the ways to weigh frozen members."""
+"""Figure 1: the error so far of the weighters of frozen members."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +17,11 @@ class LearningCurves(Figure):
     methods: tuple[str, ...] = ("GammaRate", "SGD", "AveragedSGD", "SAG", "JointGaussian")
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """Those of frozen members."""
+        """Return the settings of frozen members."""
         return frozen_settings(job)
 
     def run(self, job: Job) -> Result:
-        """A curve for each method."""
+        """Return a curve for each method."""
         frozen = FrozenMembers(job)
         X, y, _ = frozen.stream
         named = weighters(len(y))

@@ -1,9 +1,9 @@
-"""The members of the paper's ensembles, and ours beside them.
+"""The members of the paper's ensembles, and ours.
 
-The paper says that a member sees a random subset of the features, not how many: here it is half of them everywhere, the
-members' default. The passes of frozen Perceptrons over their training rows were chosen among 1, 5 and 20 by the least
-mean error of uniform voting, on orders of the rows that no table reports. That gives better members to every method,
-voting included. ``reproduce settings`` runs that comparison, and shows what other subsets would have given.
+The paper says that a member sees a random subset of the features, but not its size. Here it is half of the features,
+the members' default. The passes of frozen Perceptrons over their training rows were chosen among 1, 5 and 20 by the
+lowest mean error of uniform voting, on orders of the rows that no table reports. This improves the members of every
+method, including voting. ``reproduce settings`` runs the comparison, also for other sizes of the subsets.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,9 +22,9 @@ TRAIN_SHARE = 0.1  # of the rows, for members that are frozen afterwards
 
 
 class Members(NamedTuple):
-    """Members of one of the paper's two kinds, made as in the paper or as we prefer them.
+    """Members of one of the paper's two kinds, in the paper's form or in ours.
 
-    ``passes`` is how often they go over their training rows; naive Bayes would only count them again.
+    ``passes`` is the number of passes over the training rows. Naive Bayes has one, as it would only count rows again.
     """
 
     make: Callable[[int, float | None], Bank[Any]]
@@ -36,12 +36,12 @@ class Members(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Whose they are."""
+        """Return "the paper's" or "ours"."""
         return "the paper's" if self.papers else "ours"
 
     @property
     def caption(self) -> str:
-        """What stands above their table."""
+        """Return the heading of their table."""
         whose = "The paper's" if self.papers else "Our"
         return f"{whose} members: {self.label}{self.detail}"
 
@@ -64,24 +64,24 @@ THE_PAPERS = ("perceptron", "gaussian_naive_bayes")
 
 
 def in_words(members: str) -> str:
-    """A name with spaces, for readers."""
+    """Return a name with spaces instead of underscores."""
     return members.replace("_", " ")
 
 
 def ensemble_settings(job: Job, loss: str = "ramp") -> dict[str, Any]:
-    """The settings of all experiments with a hundred members; alpha, beta and theta are GammaRate's."""
+    """Return the settings of experiments with a hundred members; alpha, beta and theta are GammaRate's."""
     own = {"n_members": N_MEMBERS, "max_features": MAX_FEATURES, "loss": loss, "alpha": 1, "beta": 1, "theta": 0.1}
     return stream_settings(job) | own
 
 
 def frozen_settings(job: Job, loss: str = "ramp", **more: Any) -> dict[str, Any]:
-    """The settings of experiments with frozen members."""
+    """Return the settings of experiments with frozen members."""
     trained = {"train_share": TRAIN_SHARE, "epochs": MEMBERS[job.members].passes}
     return ensemble_settings(job, loss) | more | trained
 
 
 class FrozenMembers:
-    """The paper's static setting: members that learned the first tenth of the rows, and the stream of the others."""
+    """The paper's static setting: frozen members trained on the first tenth of the rows, and a stream of the rest."""
 
     def __init__(self, job: Job) -> None:
         data = stream(job.dataset, job.trial)
@@ -91,15 +91,15 @@ class FrozenMembers:
 
     @cached_property
     def members(self) -> Frozen:
-        """The members that all methods share."""
+        """Return the members that all methods share."""
         return self.train(N_MEMBERS, MAX_FEATURES)
 
     def train(self, n_members: int, max_features: float | None, passes: int | None = None) -> Frozen:
-        """Members that have learned and are frozen."""
+        """Return trained and frozen members."""
         X, y, _ = self.training
         members = self.kind.make(n_members, max_features).start(X.shape[1], 2, self.seed)
         return pretrain(members, X, y, epochs=passes or self.kind.passes)
 
     def ensemble(self, weighter: Weighter[Any], loss: str = "ramp", members: Frozen | None = None) -> Ensemble:
-        """An ensemble, of the shared members if no others are given."""
+        """Return an ensemble, of the shared members by default."""
         return Ensemble(members or self.members, weighter, loss).start(self.stream.X.shape[1])

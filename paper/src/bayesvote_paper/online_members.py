@@ -1,4 +1,4 @@
-"""Tables 3 and 4: members that learn, weighed, and online boosting beside them."""
+"""Tables 3 and 4: weighted online members, and online boosting."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +20,12 @@ from bayesvote_paper.streams import ONLINE, measure, stream
 from bayesvote_paper.table import GAMMA_RATE, JOINT_GAUSSIAN, SINGLE, VOTING, Table, columns
 
 BOOSTERS = (OzaBoost, OGBoost, OSBoost)
-FEATURES = (
-    "Members that are weighed see half of the features; the single one and the boosters' see all. The boosters have"
-)
+FEATURES = "Weighted members see half of the features; the single one and the boosters' see all. The boosters have"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OnlineTable(Table):
-    """Members that learn. The boosters have members of their own: they are run once, with the paper's members."""
+    """Weighted online members and boosters; boosters have separate members, so they run in the paper's block only."""
 
     sets: tuple[str, ...] = ONLINE
     methods: tuple[Method, ...] = (
@@ -40,11 +38,11 @@ class OnlineTable(Table):
     digits: int = 4
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """Those of every ensemble."""
+        """Return the settings of every ensemble."""
         return ensemble_settings(job)
 
     def run(self, job: Job) -> Result:
-        """Errors of all methods."""
+        """Return the errors of all methods."""
         data, members = stream(job.dataset, job.trial), MEMBERS[job.members]
         models: dict[str, Any] = {"single": Ensemble(members.make(1, None), Voting())}
         for weighter in (Voting(), GammaRate(), JointGaussian()):
@@ -56,7 +54,7 @@ class OnlineTable(Table):
         return measure(models, data)
 
     def lines(self, results: Results, members: str) -> Results:
-        """With the boosters of the paper's block in ours, too."""
+        """Add the boosters of the paper's block to our block."""
         papers = {
             (line["dataset"], line["trial"]): line["errors"] for line in results if MEMBERS[line["members"]].papers
         }
@@ -68,7 +66,7 @@ class OnlineTable(Table):
 
 TABLE3 = OnlineTable(
     name="table3",
-    title="Online Perceptrons beside online boosting",
+    title="Online Perceptrons and online boosting",
     members=PERCEPTRONS,
     remark=(
         f"{FEATURES} plain Perceptrons of their own in both blocks; those of OzaBoost and OSBoost step by one over the "
@@ -87,7 +85,7 @@ TABLE3 = OnlineTable(
 )
 TABLE4 = OnlineTable(
     name="table4",
-    title="Online naive Bayes beside online boosting",
+    title="Online naive Bayes and online boosting",
     members=NAIVE_BAYES,
     remark=f"{FEATURES} Bernoulli features where they are binary in both blocks, beside Gaussian members, too.",
     published={

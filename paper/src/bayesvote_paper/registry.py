@@ -1,4 +1,4 @@
-"""All experiments: a new one is its own object, and one line here."""
+"""All experiments. A new experiment needs one line here."""
 
 from bayesvote_paper.changing_streams import FIGURE7, TABLE7
 from bayesvote_paper.choice_of_settings import SETTINGS

@@ -16,8 +16,8 @@ from bayesvote_paper.runner import read
 from bayesvote_paper.shown import Entry, ErrorTable, Plot, Shown, TextTable
 
 COMPARED = (
-    "Mean errors are compared unrounded; with the paper's figures, rounded as those are printed. "
-    "What cannot be told from the best of its row is marked in the tables below."
+    "Mean errors are compared unrounded, and with the paper's figures after rounding to their digits. The tables below "
+    "mark errors that do not differ significantly from the best of their row."
 )
 SETTINGS = (
     "The same on every data set, and for every method that has the setting: alpha and beta are GammaRate's, theta is "
@@ -27,7 +27,7 @@ SETTINGS = (
 
 
 def paper_report(path: str | os.PathLike[str]) -> Report:
-    """The page of a file of results, as ``experiments.reproduce`` writes it."""
+    """Return the page of a file of results that ``reproduce`` wrote."""
     results = read(path)
     if not results:
         raise ValueError(f"paper_report: {os.fspath(path)} must hold results, got none. Run bayesvote reproduce first.")
@@ -45,13 +45,14 @@ def paper_report(path: str | os.PathLike[str]) -> Report:
     sections.append(Section("Settings", [_settings(run)], lead=SETTINGS))
     sections.append(Section("Versions", [Facts(results[0]["versions"])]))
     lead = (
-        "Bai, Lam and Sclaroff, A Bayesian Approach for Online Classifier Ensemble: its tables and figures, run anew."
+        "The tables and figures of Bai, Lam and Sclaroff, A Bayesian Approach for Online Classifier Ensemble, "
+        "run again."
     )
     return Report("The paper, reproduced", lead, sections)
 
 
 def _blocks(shown: Sequence[Shown]) -> list[Block]:
-    """What an experiment shows; its plots stand side by side."""
+    """Yield the blocks of an experiment, with its plots in one row."""
     blocks: list[Block] = []
     for one in shown:
         if isinstance(one, ErrorTable):
@@ -83,7 +84,7 @@ def _part(dataset: str) -> str:
 
 
 def _cell(entry: Entry, digits: int) -> Cell:
-    """A mean with its standard error and the published figure, with one more digit where it is small."""
+    """Return a mean with its standard error and the published figure, with one more digit if it is small."""
     digits += entry.mean < 0.01 and digits == 3
     return Cell(
         number(entry.mean, digits),
@@ -107,7 +108,7 @@ def _chart(plot: Plot) -> Chart:
 
 
 def _settings(run: Sequence[tuple[Experiment, Results]]) -> Block:
-    """What the jobs of each experiment were run with; what differs from job to job, as a seed does, is left out."""
+    """Return the settings of each experiment, without those that differ between its jobs, such as seeds."""
     common = {experiment.name: _common([line["settings"] for line in lines]) for experiment, lines in run}
     if not any(common.values()):
         return Text("Seeds only: the number of the trial.")

@@ -1,4 +1,4 @@
-"""Running experiments: in parallel, resumable, every result a line of JSON with its settings."""
+"""Run experiments in parallel, and store every result as a line of JSON with its settings."""
 
 import json
 import os
@@ -29,29 +29,29 @@ def reproduce(
     on_progress: Progress | None = None,
     engine: Callable[..., Iterable[tuple[int, Any]]] | None = None,
 ) -> Path:
-    """Run tables and figures of the paper, and of ours.
+    """Run experiments: the paper's tables and figures, and further ones.
 
-    Each line of the file that is written is one job: an experiment on one kind of members, one data set and one order
-    of its rows, with every setting and seed, so that a rerun gives the same errors. Jobs that the file already has,
+    Each line of the written file is one job: an experiment on one kind of members, one data set and one order of its
+    rows. It has every setting and seed, so that another run gives the same errors. Jobs that are in the file already,
     with the same settings and version, are not run again.
 
     Parameters
     ----------
     experiments
-        Names of `EXPERIMENTS`: "table1" to "table7", "figure1" to "figure7" and "settings"; by default all but the
-        last, which has to be named.
+        Names of `EXPERIMENTS`: "table1" to "table7", "figure1" to "figure7" and "settings". Default: all except
+        "settings".
     folder
-        Where ``results.jsonl`` is written.
+        Folder of ``results.jsonl``.
     trials
-        Orders of the rows, each a seed from 0.
+        Number of orders of the rows, with seeds from 0.
     datasets
-        The sets to run on; by default all that are at hand without a download, see ``datasets.locate``.
+        Data sets to run on. Default: all that need no download, see ``datasets.locate``.
     jobs
-        How many processes; by default one per core.
+        Number of processes. Default: one per core.
     on_progress
-        Called with the work done, all the work (both in rows), and what was done last.
+        Function that is called with the finished work and the total work, both in rows, and the last job.
     engine
-        What runs the jobs instead of processes: the ``map`` of an engine of :mod:`bayesvote.apps.distributed` in use.
+        Engine of :mod:`bayesvote.distributed` that runs the jobs by its ``map``, instead of local processes.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def reproduce(
 
 
 def read(path: str | os.PathLike[str]) -> list[Result]:
-    """Results of a file; a line that was cut off by an interruption is left out."""
+    """Return the results of a file, without a last line that an interruption cut off."""
     found: list[Result] = []
     if Path(path).exists():
         for line in Path(path).read_text(encoding="utf-8").splitlines():
@@ -99,7 +99,7 @@ def read(path: str | os.PathLike[str]) -> list[Result]:
 
 
 def jobs_of(experiments: Iterable[str], datasets: Collection[str], trials: int) -> list[Job]:
-    """All jobs of some experiments, those on the largest sets first, so that no long one is left for the end."""
+    """Return all jobs of some experiments, those on the largest data sets first, so that no long job comes last."""
     found = (job for name in experiments for job in EXPERIMENTS[name].jobs(datasets, trials))
     return sorted(found, key=lambda job: (-_rows(job), job.dataset))
 
@@ -119,7 +119,7 @@ def _results(todo: Sequence[Job], processes: int) -> Iterable[Result]:
 
 
 def _on(engine: Callable[..., Iterable[tuple[int, Any]]], todo: Sequence[Job]) -> Iterable[Result]:
-    """Results as the engine brings them, each once; a job that failed stops the run when all others are done."""
+    """Yield results as the engine finishes them. A failed job raises its error after all others are done."""
     done, failed = set(), {}
     for place, answer in engine(_of_engine, todo):
         if isinstance(answer, dict) and place not in done:
@@ -140,7 +140,7 @@ def _result(experiment: Experiment, job: Job) -> Result:
 
 
 def _is_current(result: Result) -> bool:
-    """Whether a job would be run with the same settings and versions now."""
+    """Return True if a job would now run with the same settings and versions."""
     job = job_of(result)
     experiment = EXPERIMENTS.get(job.experiment)
     return bool(

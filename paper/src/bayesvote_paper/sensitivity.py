@@ -12,7 +12,7 @@ from bayesvote_paper.streams import measure
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sensitivity(Figure):
-    """The error over the values of a parameter of GammaRate, which is named on the axis."""
+    """The error by values of a parameter of GammaRate."""
 
     values: tuple[float, ...]
     members: tuple[str, ...] = THE_PAPERS
@@ -22,11 +22,11 @@ class Sensitivity(Figure):
     from_zero: bool = True
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """Those of frozen members."""
+        """Return the settings of frozen members."""
         return frozen_settings(job)
 
     def run(self, job: Job) -> Result:
-        """An error for each value."""
+        """Return the error of each value."""
         frozen = FrozenMembers(job)
         models = {f"{value:g}": frozen.ensemble(GammaRate(**{self.x_label: value})) for value in self.values}
         return {

@@ -1,4 +1,4 @@
-"""What an experiment shows: tables of errors, tables of words and counts, and plots."""
+"""Results of experiments for display: tables of errors, tables of text and counts, and plots."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -7,11 +7,11 @@ import numpy as np
 
 from bayesvote.core.checks import Array
 
-EQUAL = 1e-12  # errors that differ by less are equal but for rounding
+EQUAL = 1e-12  # smaller differences of errors are rounding
 
 
 class Method(NamedTuple):
-    """A column of a table of errors: its name in the results, and its heading on a page and in a narrow terminal."""
+    """A column of a table of errors: its name in the results, and its headings on a page and in a terminal."""
 
     name: str
     heading: str = ""  # empty: the name
@@ -47,7 +47,8 @@ class Row(NamedTuple):
 class ErrorTable(NamedTuple):
     """Errors by data set and method, for one kind of members.
 
-    ``reference`` names the method beside which a terminal, which has no room for more, shows ``publisher``'s figures.
+    ``reference`` is the method whose published figures a terminal shows; it has no room for more. ``publisher`` is
+    their source.
     """
 
     experiment: str
@@ -62,30 +63,30 @@ class ErrorTable(NamedTuple):
 
     @property
     def methods(self) -> list[Method]:
-        """The methods that there are results of on every set."""
+        """Methods with results on every data set."""
         return [method for method in self.all_methods if self.has(method.name)]
 
     @property
     def published(self) -> dict[str, float]:
-        """The published figures of the reference method, by set."""
+        """Published figures of the reference method, by data set."""
         cells = {row.dataset: row.entries[self.reference] for row in self.rows if self.reference in row.entries}
         return {dataset: cell.published for dataset, cell in cells.items() if cell.published is not None}
 
     def has(self, method: str) -> bool:
-        """Whether a method was run on every set."""
+        """Return True if a method was run on every data set."""
         return all(method in row.entries for row in self.rows)
 
     def mean(self, method: str) -> float:
-        """A method's error, mean over the sets."""
+        """Return a method's mean error over the data sets."""
         return float(np.mean([row.entries[method].mean for row in self.rows]))
 
     def below(self, method: str, other: str) -> list[str]:
-        """The sets on which a method has a lower error than another."""
+        """Return the data sets on which a method has a lower error than another."""
         return [row.dataset for row in self.rows if row.entries[method].mean < row.entries[other].mean - EQUAL]
 
 
 class TextTable(NamedTuple):
-    """A table of names, counts and means, written out."""
+    """A table of names, counts and means, as text."""
 
     title: str
     header: tuple[str, ...]
@@ -119,7 +120,7 @@ Shown = ErrorTable | TextTable | Plot
 
 
 class Aim(NamedTuple):
-    """Something that was aimed at, and what the results say."""
+    """An aim, its result, and True if it was reached."""
 
     what: str
     found: str
@@ -127,15 +128,15 @@ class Aim(NamedTuple):
 
 
 def count_reaching(rows: Iterable[Row], method: str) -> int:
-    """How many cells of a method are at or below the paper's figure for (11)."""
+    """Count the cells of a method at or below the paper's figure for (11)."""
     return sum(row.entries[method].reaches(row.entries["GammaRate"].published) for row in rows)
 
 
 def out_of(count: int, whole: Collection[object]) -> str:
-    """A count among others, as "3 of 10"."""
+    """Return a count as text, such as "3 of 10"."""
     return f"{count} of {len(whole)}"
 
 
 def listed(names: Sequence[str], whole: Collection[object]) -> str:
-    """Names with commas, or "all" or "none" of them."""
+    """Return names with commas, or "all" or "none"."""
     return f"all {len(whole)}" if len(names) == len(whole) else ", ".join(names) or "none"

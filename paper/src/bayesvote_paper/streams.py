@@ -1,4 +1,4 @@
-"""The paper's data sets as streams: scaled, in the order of a trial, and models measured on them."""
+"""The paper's data sets as scaled streams in the order of a trial, and the errors of models on them."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -35,7 +35,7 @@ class Stream(NamedTuple):
     partial: bool
 
     def rows(self, start: int, stop: int | None) -> "Stream":
-        """Some of its rows."""
+        """Return some of its rows."""
         return Stream(self.X[start:stop], self.y[start:stop], self.partial)
 
 
@@ -47,19 +47,19 @@ def _scaled(dataset: str) -> Stream:
 
 
 def stream(dataset: str, trial: int) -> Stream:
-    """A set with its features in [-1, 1], in the order of a trial."""
+    """Return a data set in the order of a trial, with features in [-1, 1]."""
     data = _scaled(dataset)
     order = np.random.default_rng(trial).permutation(len(data.y))
     return Stream(data.X[order], data.y[order], data.partial)
 
 
 def stream_settings(job: Job) -> dict[str, Any]:
-    """The settings that all experiments on data sets have."""
+    """Return the settings of all experiments on data sets."""
     return {"order_seed": job.trial, "members_seed": job.trial, "scaling": "each feature to [-1, 1]"}
 
 
 def measure(models: Mapping[str, Any], data: Stream) -> Result:
-    """Errors and seconds of models on the same stream."""
+    """Return errors and seconds of models on the same stream."""
     done = prequential(models, data.X, data.y)
     return {
         "rows": len(data.y),

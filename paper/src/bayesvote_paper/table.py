@@ -1,4 +1,4 @@
-"""Experiments that are tables of errors: means over trials with standard errors, the best of a row and its ties."""
+"""Experiments that are tables of mean errors, with standard errors, the best of each row, and its ties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,11 +27,11 @@ class Table(Experiment):
     methods
         Its columns.
     published
-        The figures it is compared with, by kind of members, method and set.
+        Published figures for comparison, by kind of members, method and data set.
     digits
-        How many are shown.
+        Number of digits shown.
     reference, publisher
-        The method beside which a terminal shows the published figures, and whose those are.
+        The method whose published figures a terminal shows, and their source.
     """
 
     methods: tuple[Method, ...]
@@ -41,7 +41,7 @@ class Table(Experiment):
     publisher: str = "paper"
 
     def lead(self, trials: int) -> str:
-        """What the figures are."""
+        """Return the explanation of the figures."""
         beside = "its standard error and the paper's figure" if self.published else "its standard error"
         return (
             f"Mean error over {trials} orders of the rows, with {beside}. "
@@ -49,19 +49,19 @@ class Table(Experiment):
         ).strip()
 
     def caption(self, members: str) -> str:
-        """What stands above the block of a kind of members."""
+        """Return the heading of the block of a kind of members."""
         return MEMBERS[members].caption
 
     def lines(self, results: Results, members: str) -> Results:
-        """The results of a block."""
+        """Return the results of a block."""
         return [line for line in results if line["members"] == members]
 
     def with_derived(self, errors: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Errors over the trials by method, with those of methods that are derived from others."""
+        """Return the errors of the trials by method, including methods that are derived from others."""
         return errors
 
     def show(self, results: Results) -> list[ErrorTable]:
-        """A table for each kind of members that there are results of."""
+        """Return a table for each kind of members that has results."""
         found = []
         for members in self.members:
             lines = self.lines(results, members)
@@ -106,7 +106,7 @@ class Table(Experiment):
 
 
 def columns(sets: tuple[str, ...], **errors: str) -> Mapping[str, Mapping[str, float]]:
-    """Published errors by method and set, from columns of numbers."""
+    """Return published errors by method and data set, from columns of numbers."""
     return {method: dict(zip(sets, map(float, numbers.split()), strict=True)) for method, numbers in errors.items()}
 
 
@@ -115,11 +115,11 @@ def _standard_error(values: Array) -> float:
 
 
 def _p_value(differences: Array) -> float:
-    """The p-value of the two-sided paired t-test: the chance of such differences if there were none."""
+    """Return the p-value of the two-sided paired t-test."""
     from scipy.stats import ttest_1samp
 
     if len(differences) < 2:
         return 1.0
-    if np.ptp(differences) < EQUAL:  # the same difference every time: there is no spread to test against
+    if np.ptp(differences) < EQUAL:  # all differences are equal, so the test has no variance
         return float(abs(differences[0]) < EQUAL)
     return float(ttest_1samp(differences, 0.0).pvalue)

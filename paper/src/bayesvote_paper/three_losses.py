@@ -37,18 +37,18 @@ class LossTable(Table):
     """The losses with logistic g; JointGaussian needs a bounded one."""
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """Those of frozen members, and the priors of (19) and (22)."""
+        """Return the settings of frozen members, and the priors of (19) and (22)."""
         return frozen_settings(job, "logistic", **PRIORS, loss_of_JointGaussian="ramp")
 
     def run(self, job: Job) -> Result:
-        """Errors of all methods."""
+        """Return the errors of all methods."""
         frozen = FrozenMembers(job)
         models = {name: frozen.ensemble(weighter, "logistic") for name, weighter in LOSSES.items()}
         models["JointGaussian"] = frozen.ensemble(JointGaussian())
         return measure(models, frozen.stream)
 
     def comparison(self, tables: Sequence[ErrorTable]) -> TextTable:
-        """The three losses here, and as printed."""
+        """Compare the three losses here with the published figures."""
         losses = ("GammaRate", "GammaShape", "GammaShapeRate")
         rows: list[tuple[str, ...]] = []
         for table in tables:

@@ -14,14 +14,14 @@ from bayesvote_paper.members import FrozenMembers, frozen_settings
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightIntervals(Figure):
-    """The weights of the members that end first, in the middle and last."""
+    """Weights of the members with the largest, the middle and the smallest weight at the end."""
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """Those of frozen members."""
+        """Return the settings of frozen members."""
         return frozen_settings(job)
 
     def run(self, job: Job) -> Result:
-        """Weights and intervals at rows that are evenly spaced on a logarithmic axis."""
+        """Return weights and intervals at rows that are evenly spaced on a logarithmic axis."""
         frozen, weighter = FrozenMembers(job), GammaRate()
         X, y, _ = frozen.stream
         model = frozen.ensemble(weighter)

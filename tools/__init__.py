@@ -1,0 +1,1 @@
+"""Tools for development; `python -m tools --list` lists them."""
