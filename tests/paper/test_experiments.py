@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bayesvote.apps.cli import main
-from bayesvote.apps.report.blocks import Table as ReportTable
+from bayesvote.apps.report.blocks import TableBlock
 from bayesvote.datasets import DATASETS, load_dataset
 from bayesvote.datasets.registry import Entry, Facts
 from bayesvote_paper.comparisons import comparisons, error_tables
@@ -100,7 +100,7 @@ def test_the_table_of_the_page_is_run_and_shown(
     said = json.loads(capsys.readouterr().out)
     assert [table["members"] for table in said["tables"]] == list(new_table.members)
     table, _ = next(one for one in paper_report(path).sections if one.title.startswith("Table 8. What")).blocks
-    assert isinstance(table, ReportTable)
+    assert isinstance(table, TableBlock)
     heart = table.cells[0]
     errors = [
         line["errors"]["forgetting 1"]

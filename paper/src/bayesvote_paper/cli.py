@@ -50,5 +50,5 @@ def reproduce(
         datasets=dataset or None,
         report=report,
         as_json=json,
-        engine=sharding.engine(),
+        engine=sharding.started(),
     )

@@ -38,6 +38,7 @@ from bayesvote.core.version import versions
 from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier
 from bayesvote.io.model_file import ModelFileError, dumps, loads
+from bayesvote.io.read_options import ReadOptions
 from bayesvote.members import Bank, Union
 from bayesvote.tables import Columns, conflict, merged, usual_kinds
 
@@ -112,7 +113,7 @@ class Job:
         data: Any,
         classifier: BayesianEnsembleClassifier | None = None,
         *,
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
         classes: ArrayLike | None = None,
     ) -> BayesianEnsembleClassifier:
         """Train members on the shards, weigh them on all shards, and return the model."""
@@ -140,7 +141,7 @@ class Job:
         return model
 
     def weigh(
-        self, data: Any, classifier: BayesianEnsembleClassifier, *, reading: Reading | None = None
+        self, data: Any, classifier: BayesianEnsembleClassifier, *, reading: ReadOptions | None = None
     ) -> BayesianEnsembleClassifier:
         """Add what the weights of frozen members learn from further shards, to the classifier itself."""
         _check_classifier(classifier)
@@ -434,7 +435,7 @@ def _check_classifier(classifier: BayesianEnsembleClassifier | None) -> None:
         )
 
 
-def _as_stated(reading: Reading, stated: Mapping[str, str] | None) -> Reading:
+def _as_stated(reading: ReadOptions, stated: Mapping[str, str] | None) -> ReadOptions:
     """How columns are read: those that the model drops as they stand, so that it knows their names."""
     if stated is None:
         return reading
