@@ -116,6 +116,10 @@ class InputTypeError(RefusalError, TypeError):
     """Something of a type that is refused."""
 
 
+class InputFileError(RefusalError, OSError):
+    """A file or an address that cannot be read or written."""
+
+
 class UnknownLabelError(InputError):
     """A label that is not among the classes; ``row`` is the first row that has one, counted from 0."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, InputError, one_of
+from bayesvote.core.checks import Array, InputError, InputFileError, one_of
 from bayesvote.datasets.registry import DATASETS, SITE, DatasetFacts
 from bayesvote.io.open_stream import open_bytes, require_extra, stream
 from bayesvote.tables import is_table, read_table
@@ -224,9 +224,9 @@ def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[n
                         shutil.copyfileobj(file, out)
                     out.write(b"\n")
         except (OSError, EOFError) as error:
-            raise OSError(
-                f"load_dataset: {name!r} could not be downloaded from {address}: {error}. Try again, or set "
-                f"BAYESVOTE_DATA to a folder that contains {path.name}."
+            do = f"Try again, or set BAYESVOTE_DATA to a folder that contains {path.name}."
+            raise InputFileError(
+                "load_dataset", repr(name), f"must be downloaded from {address}", f"an error: {error}", do
             ) from error
         finally:
             log.setLevel(level)
@@ -242,7 +242,6 @@ def _temporary_folder(path: Path, name: str) -> tempfile.TemporaryDirectory[str]
         return tempfile.TemporaryDirectory(prefix=f"{name}-", dir=path.parent)
     except OSError as error:
         variable = {"win32": "LOCALAPPDATA", "darwin": "HOME"}.get(sys.platform, "XDG_CACHE_HOME")
-        raise OSError(
-            f"load_dataset: the cache {path.parent} must be a writable folder to save {name!r}: {error}. Set "
-            f"{variable} to a writable folder, or BAYESVOTE_DATA to a folder that contains {path.name}."
-        ) from error
+        must = f"must be a writable folder, so that {name!r} can be saved"
+        do = f"Set {variable} to a writable folder, or BAYESVOTE_DATA to a folder that contains {path.name}."
+        raise InputFileError("load_dataset", f"the cache {path.parent}", must, f"an error: {error}", do) from error

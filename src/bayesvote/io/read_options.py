@@ -13,7 +13,7 @@ BAD_LINES = ("error", "skip")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file of rows is read; :func:`bayesvote.datasets.stream` documents every option.
+    """Options for reading a file of rows; :func:`bayesvote.datasets.stream` documents each of them.
 
     The command line, ``stream`` and distributed learning build one of these and pass it on unchanged.
     """

@@ -103,4 +103,6 @@ def damaged(bad: BadLines, error: BaseException) -> InputError:
     """Return the error for a file that cannot be read to its end."""
     if isinstance(error, TooMuchMemoryError):
         return InputError(bad.who, bad.source, MOST_MEMORY, "more", "Compress it again, for example with xz -9.")
-    return InputError(bad.who, bad.source, "must be a whole file", f"a damaged or cut one: {error}", "Fetch it again.")
+    return InputError(
+        bad.who, bad.source, "must be a complete file", f"a damaged or truncated one: {error}", "Download it again."
+    )

@@ -3,12 +3,10 @@
 import hashlib
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import InputError
@@ -20,42 +18,6 @@ from bayesvote.evaluation import Tally
 from bayesvote.io.model_file import dumps, loads
 
 _FORMAT = "bayesvote checkpoint 4"
-
-
-def _option(*names: str, **settings: Any) -> Any:
-    return typer.Option(*names, rich_help_panel="Interruptions", **settings)
-
-
-@dataclass(frozen=True)
-class CheckpointOptions:
-    """How a run is saved and resumed."""
-
-    checkpoint: Annotated[
-        Path | None, _option(help="Save the state of the run to this file, regularly and on Ctrl-C.")
-    ] = None
-    checkpoint_every: Annotated[int, _option(min=1, metavar="N", help="Number of rows between two checkpoints.")] = (
-        100_000
-    )
-    resume: Annotated[bool, _option("--resume", help="Resume from the checkpoint, if it exists.")] = False
-    from_here: Annotated[
-        bool,
-        _option("--from-here", help="With --resume: FILE starts with the row that follows the rows of the checkpoint."),
-    ] = False
-
-    def check(self) -> None:
-        """Raise an error for options that do not go together, or a checkpoint that would be overwritten."""
-        path = self.checkpoint
-        if path is not None and path.exists() and not path.is_file():
-            raise typer.BadParameter(f"it must be a file, got the device {str(path)!r}.", param_hint="--checkpoint")
-        if self.resume and path is None:
-            raise typer.BadParameter("it needs --checkpoint FILE.", param_hint="--resume")
-        if self.from_here and not self.resume:
-            raise typer.BadParameter("it needs --resume.", param_hint="--from-here")
-        if path is not None and path.exists() and not self.resume:
-            raise typer.BadParameter(
-                f"{path} exists already. Pass --resume to continue from it, or delete it to start again.",
-                param_hint="--checkpoint",
-            )
 
 
 class Checkpoint(NamedTuple):

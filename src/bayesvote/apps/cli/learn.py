@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from bayesvote.apps.cli import show
-from bayesvote.apps.cli.checkpoint import CheckpointOptions
 from bayesvote.apps.cli.interrupts import interrupts
-from bayesvote.apps.cli.outputs import OutputOptions
+from bayesvote.apps.cli.outputs import CheckpointOptions, OutputOptions
 from bayesvote.apps.cli.settings import RunSettings
 from bayesvote.apps.cli.training import Training
 from bayesvote.core.files import naming

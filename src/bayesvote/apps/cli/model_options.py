@@ -13,7 +13,6 @@ from bayesvote.apps.cli.lists import split
 from bayesvote.apps.cli.options import one_of_names
 from bayesvote.boosting import BOOSTERS
 from bayesvote.core.checks import InputError
-from bayesvote.estimators import CLASSIFIERS
 from bayesvote.members import named as member_names
 
 
@@ -93,6 +92,8 @@ class ModelOptions:
 
     def classifier(self, columns: dict[str, str] | None) -> Any:
         """Make a new model; ``columns`` are the stated kinds of columns."""
+        from bayesvote.estimators import CLASSIFIERS
+
         kind: Any = CLASSIFIERS[self.model]
         known = inspect.signature(kind).parameters
         parameters: dict[str, Any] = {"n_members": self.n_members, "random_state": self.seed}

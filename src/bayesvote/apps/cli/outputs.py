@@ -1,4 +1,4 @@
-"""Output files of commands: their options, and checks before any work is done."""
+"""Output files and checkpoints of commands: their options, and checks before any work is done."""
 
 import os
 import stat
@@ -10,20 +10,58 @@ from typing import Annotated, Any
 import typer
 
 
-def _option(*names: str, **settings: Any) -> Any:
+def _output(*names: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Output", **settings)
+
+
+def _interruption(*names: str, **settings: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Interruptions", **settings)
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Output of ``run``."""
 
-    model_out: Annotated[Path | None, _option("--model-out", "-o", help="Save the model to this file.")] = None
+    model_out: Annotated[Path | None, _output("--model-out", "-o", help="Save the model to this file.")] = None
     predictions: Annotated[
-        Path | None, _option(help="Write the label, prediction and probability of every row to this CSV file.")
+        Path | None, _output(help="Write the label, prediction and probability of every row to this CSV file.")
     ] = None
-    report: Annotated[Path | None, _option(help="Write an HTML report to this file.")] = None
-    json: Annotated[bool, _option("--json", help="Print the result as JSON.")] = False
+    report: Annotated[Path | None, _output(help="Write an HTML report to this file.")] = None
+    json: Annotated[bool, _output("--json", help="Print the result as JSON.")] = False
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Checkpoints of a run, and resuming from them."""
+
+    checkpoint: Annotated[
+        Path | None, _interruption(help="Save the state of the run to this file, regularly and on Ctrl-C.")
+    ] = None
+    checkpoint_every: Annotated[
+        int, _interruption(min=1, metavar="N", help="Number of rows between two checkpoints.")
+    ] = 100_000
+    resume: Annotated[bool, _interruption("--resume", help="Resume from the checkpoint, if it exists.")] = False
+    from_here: Annotated[
+        bool,
+        _interruption(
+            "--from-here", help="With --resume: FILE starts with the row that follows the rows of the checkpoint."
+        ),
+    ] = False
+
+    def check(self) -> None:
+        """Raise an error for options that do not go together, or a checkpoint that would be overwritten."""
+        path = self.checkpoint
+        if path is not None and path.exists() and not path.is_file():
+            raise typer.BadParameter(f"it must be a file, got the device {str(path)!r}.", param_hint="--checkpoint")
+        if self.resume and path is None:
+            raise typer.BadParameter("it needs --checkpoint FILE.", param_hint="--resume")
+        if self.from_here and not self.resume:
+            raise typer.BadParameter("it needs --resume.", param_hint="--from-here")
+        if path is not None and path.exists() and not self.resume:
+            raise typer.BadParameter(
+                f"{path} exists already. Pass --resume to continue from it, or delete it to start again.",
+                param_hint="--checkpoint",
+            )
 
 
 def must_exist(file: str) -> None:

@@ -18,7 +18,6 @@ from bayesvote.apps.cli import show
 from bayesvote.apps.cli.advice import advise
 from bayesvote.apps.cli.checkpoint import (
     Checkpoint,
-    CheckpointOptions,
     Fingerprint,
     packed,
     packed_forecasts,
@@ -27,6 +26,7 @@ from bayesvote.apps.cli.checkpoint import (
 )
 from bayesvote.apps.cli.errors import usage, written_kinds
 from bayesvote.apps.cli.interrupts import Interrupts, Stopped
+from bayesvote.apps.cli.outputs import CheckpointOptions
 from bayesvote.apps.cli.predictions import PredictionFile
 from bayesvote.apps.cli.settings import RunSettings, check_classes
 from bayesvote.core.checks import InputError, UnknownLabelError

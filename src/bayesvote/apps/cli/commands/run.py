@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from bayesvote.apps.cli.checkpoint import CheckpointOptions
 from bayesvote.apps.cli.distributed import Sharding
+from bayesvote.apps.cli.label_options import LabelOptions
 from bayesvote.apps.cli.model_options import ModelOptions
 from bayesvote.apps.cli.options import FileArgument, with_option_groups
-from bayesvote.apps.cli.outputs import OutputOptions, must_be_writable, must_differ, must_exist
+from bayesvote.apps.cli.outputs import CheckpointOptions, OutputOptions, must_be_writable, must_differ, must_exist
 from bayesvote.apps.cli.read_flags import ReadFlags
-from bayesvote.apps.cli.settings import LabelOptions, RunSettings
 
 
 @with_option_groups
@@ -27,6 +26,7 @@ def run(
     in parallel.
     """
     from bayesvote.apps.cli.learn import learn
+    from bayesvote.apps.cli.settings import RunSettings
 
     sharding.check()
     settings = RunSettings(model, reading.read_options(), labels, reading.n_features)

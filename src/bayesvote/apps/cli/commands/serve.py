@@ -36,7 +36,7 @@ class NetworkOptions:
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """How the service keeps its models."""
+    """Snapshots, journal and shutdown of the service."""
 
     snapshot_every: Annotated[
         int, _option("Storage", min=1, metavar="N", help="Number of learned rows between two snapshots of a model.")
