@@ -312,7 +312,9 @@ def test_a_model_that_is_not_all_in_its_file(cli: Cli, csv_file: Path, tmp_path:
     path, (X, y) = tmp_path / "m", rows()
     members = [linear.LogisticRegression().fit(X[:50], y[:50]) for _ in range(2)]
     save(BayesianEnsembleClassifier(members).fit(X[50:], y[50:]), path)
-    said = f"bayesvote: {path} must contain the whole model to be used on the command line, got a file without its members."
+    said = (
+        f"bayesvote: {path} must contain the whole model to be used on the command line, got one without its members."
+    )
     for arguments in (("predict", path, csv_file), ("inspect", path), ("merge", path, path, "-o", tmp_path / "x")):
         refused = cli(*arguments)
         assert refused.code == 1

@@ -223,7 +223,7 @@ def test_one_index_does_not_decide_how_much_memory_a_model_takes(tmp_path: Path)
     path = save(tmp_path, "x.svm", b"1 1:1 3:1\n1 2147483647:1\n0 2:1\n")
     with pytest.raises(
         ValueError,
-        match=r"line 2: feature indices must be at most 1048576, got 2147483647. If there are more features, state their",
+        match=r"line 2: feature indices must be at most 1048576, got 2147483647. If there are more features",
     ):
         list(stream(path))
     rows, labels, _ = read(path)

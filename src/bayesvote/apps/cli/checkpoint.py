@@ -151,6 +151,25 @@ class Fingerprint:
         return [f"{name} {digest.hexdigest()}" for name, digest in self._sums.items()]
 
 
+def joined(rows: list[Chunk]) -> tuple[Any, NDArray[Any]]:
+    """Concatenate rows of the same kind."""
+    X: Any = [row.X for row in rows]
+    if isinstance(X[0], dict):
+        together: Any = {
+            name: np.concatenate([x[name] for x in X])
+            if isinstance(values, np.ndarray)
+            else [value for x in X for value in x[name]]
+            for name, values in X[0].items()
+        }
+    elif isinstance(X[0], np.ndarray):
+        together = np.concatenate(X)
+    else:
+        from scipy.sparse import csr_array, vstack
+
+        together = csr_array(vstack(X, format="csr"))
+    return together, np.concatenate([row.y for row in rows])
+
+
 def packed(X: Any, y: NDArray[Any]) -> dict[str, Any]:
     """Convert rows to types of JSON."""
     if isinstance(X, dict):

@@ -19,6 +19,7 @@ from bayesvote.apps.cli.advice import advise
 from bayesvote.apps.cli.checkpoint import (
     Checkpoint,
     Fingerprint,
+    joined,
     packed,
     packed_forecasts,
     unpacked,
@@ -351,7 +352,7 @@ class Training:
             return
         waiting = None
         if self.waiting:
-            waiting = packed(*_joined(list(self.waiting)))
+            waiting = packed(*joined(list(self.waiting)))
         Checkpoint(
             settings=self.settings.stored(),
             classes=self.classes.tolist(),
@@ -365,25 +366,6 @@ class Training:
             model=self.model,
         ).save(self.checkpoint)
         self.kept = self.rows
-
-
-def _joined(rows: list[Chunk]) -> tuple[Any, NDArray[Any]]:
-    """Concatenate rows of the same kind."""
-    X: Any = [row.X for row in rows]
-    if isinstance(X[0], dict):
-        joined: Any = {
-            name: np.concatenate([x[name] for x in X])
-            if isinstance(values, np.ndarray)
-            else [value for x in X for value in x[name]]
-            for name, values in X[0].items()
-        }
-    elif isinstance(X[0], np.ndarray):
-        joined = np.concatenate(X)
-    else:
-        from scipy.sparse import csr_array, vstack
-
-        joined = csr_array(vstack(X, format="csr"))
-    return joined, np.concatenate([row.y for row in rows])
 
 
 def _bar() -> AbstractContextManager[Progress]:

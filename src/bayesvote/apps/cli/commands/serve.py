@@ -21,7 +21,7 @@ class NetworkOptions:
     host: Annotated[
         str, _option("Network", help="Address to listen on. A token is required unless it is a local address.")
     ] = "127.0.0.1"
-    port: Annotated[int, _option("Network", min=0, max=65535, help="Port; 0 for any free port.")] = 8000
+    port: Annotated[int, _option("Network", min=0, max=65535, metavar="N", help="Port; 0 for any free port.")] = 8000
     token_file: Annotated[
         Path | None,
         _option(
@@ -49,7 +49,12 @@ class StorageOptions:
     ] = False
     shutdown_seconds: Annotated[
         float,
-        _option("Storage", min=1, help="Seconds to finish requests and save snapshots after a signal to stop."),
+        _option(
+            "Storage",
+            min=1,
+            metavar="SECONDS",
+            help="Seconds to finish requests and save snapshots after a signal to stop.",
+        ),
     ] = 10.0
 
 
@@ -58,20 +63,31 @@ class LimitOptions:
     """Limits of the service."""
 
     pending_days: Annotated[
-        float, _option("Limits", min=0, help="Number of days after which a row without a label is deleted.")
+        float,
+        _option("Limits", min=0, metavar="DAYS", help="Number of days after which a row without a label is deleted."),
     ] = 30.0
     max_pending: Annotated[
         int,
-        _option("Limits", min=1, help="Maximum number of rows per model that wait for labels; the oldest are deleted."),
+        _option(
+            "Limits",
+            min=1,
+            metavar="N",
+            help="Maximum number of rows per model that wait for labels; the oldest are deleted.",
+        ),
     ] = 1_000_000
-    max_body: Annotated[int, _option("Limits", min=1, help="Maximum size of a request in bytes.")] = 8_000_000
-    max_rows: Annotated[int, _option("Limits", min=1, help="Maximum number of rows per request.")] = 10_000
-    max_columns: Annotated[int, _option("Limits", min=1, help="Maximum number of columns of a new model.")] = 10_000
-    max_connections: Annotated[int, _option("Limits", min=1, help="Maximum number of simultaneous connections.")] = (
-        1_000
+    max_body: Annotated[int, _option("Limits", min=1, metavar="BYTES", help="Maximum size of a request in bytes.")] = (
+        8_000_000
     )
+    max_rows: Annotated[int, _option("Limits", min=1, metavar="N", help="Maximum number of rows per request.")] = 10_000
+    max_columns: Annotated[
+        int, _option("Limits", min=1, metavar="N", help="Maximum number of columns of a new model.")
+    ] = 10_000
+    max_connections: Annotated[
+        int, _option("Limits", min=1, metavar="N", help="Maximum number of simultaneous connections.")
+    ] = 1_000
     request_seconds: Annotated[
-        float, _option("Limits", min=0.1, help="Seconds within which a request must arrive completely.")
+        float,
+        _option("Limits", min=0.1, metavar="SECONDS", help="Seconds within which a request must arrive completely."),
     ] = 30.0
 
 
@@ -94,7 +110,7 @@ def serve(
         typer.Option(file_okay=False, help="Copy the folder to this one and exit. A service may be running on it."),
     ] = None,
 ) -> int:
-    """Serve models over HTTP: predict rows, accept their labels later, and keep learning without losing a row."""
+    """Serve models over HTTP: predict rows, and learn from labels that arrive later. Learned rows survive a crash."""
     try:
         from bayesvote.apps import service
     except ImportError as error:
