@@ -175,7 +175,7 @@ def test_resume_refuses_what_is_not_the_same_run(tmp_path: Path, file: Path, cli
     assert "got only 39. Pass all rows again from the first one." in shorter
     assert f"to start again, delete {state}." in shorter
     state.write_bytes(state.read_bytes()[:-5])
-    assert "cut or altered" in cli("run", file, *small, "--chunk-size", 500, "--resume").err
+    assert "truncated or changed" in cli("run", file, *small, "--chunk-size", 500, "--resume").err
     state.write_text("hello")
     strange = cli("run", file, *small, "--chunk-size", 500, "--resume").err
     assert "must be a checkpoint" in strange

@@ -38,7 +38,7 @@ def test_files_are_read_as_the_options_say(cli: Cli, files: Path) -> None:
     assert cli(*command, "-o", files / "plain").code == 0
     told = cli(*command, "--drop", "age", "-o", files / "dropped")
     assert told.code == 0
-    assert "joint_gaussian, because drifting weights depend on the order of the rows" in told.out
+    assert "joint_gaussian, as drifting needs the rows in order" in told.out
     assert load(files / "dropped").feature_names_in_.tolist() == ["height", "width", "depth"]
     assert cli(*command, "--features", "height,width", "-o", files / "chosen", "--weighter", "gamma_rate").code == 0
     assert load(files / "chosen").feature_names_in_.tolist() == ["height", "width"]

@@ -51,8 +51,8 @@ def read_csv(lines: LineReader, choose: Choose, bad: BadLines, options: ReadOpti
     return OpenedFile(len(features), features, builder.chunks(options.chunk_size, bad), label, labels=reader)
 
 
-def _header(first: bytes, bad: BadLines, said: bool | None) -> tuple[list[str], str]:
-    """Return the fields of the first line, and the delimiter; without ``said``, the fields must look like names."""
+def _header(first: bytes, bad: BadLines, stated: bool | None) -> tuple[list[str], str]:
+    """Return the fields of the first line, and the delimiter; with ``stated`` None, the fields must look like names."""
 
     def refused(must: str, got: str, do: Advice = "Add a header line.", using: Argument | None = None) -> InputError:
         return InputError(bad.who, "the first line", f"of {bad.source} {must}", got, do, using)
@@ -76,7 +76,7 @@ def _header(first: bytes, bad: BadLines, said: bool | None) -> tuple[list[str], 
         ) from None
     if not fields:
         raise refused("must name the columns", repr(text))
-    if said is None and _are_values(fields):
+    if stated is None and _are_values(fields):
         do = "Add a header line, or say that there is none with"
         raise refused("must name the columns", shown(text), do, Argument("header", False))
     return fields, delimiter

@@ -227,7 +227,7 @@ def _print(figures: dict[str, Any]) -> None:
         + (f", {len(figures['skipped_shards'])} skipped" * bool(figures["skipped_shards"])),
         "rows": f"{figures['rows']:,}",
         "members": f"{figures['members']:,}, trained on shards and frozen",
-        "weights": figures["weighter"] + ", because drifting weights depend on the order of the rows" * replaced,
+        "weights": figures["weighter"] + ", as drifting needs the rows in order" * replaced,
         "error": f"{figures['error']:.4f} on the first rows of every shard, by members not trained on them",
         "time": f"{figures['seconds']:.2f} s",
     }

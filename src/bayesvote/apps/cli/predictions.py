@@ -44,8 +44,8 @@ class PredictionFile:
         """Write rows; ``first`` is the number of the first one."""
         text = io.StringIO(newline="")
         numbers = range(first, first + len(labels))
-        truth, said = (show.shown(values.tolist(), self._file) for values in (labels, predicted))
-        columns = (numbers, truth, said, probabilities.tolist())
+        truth, answers = (show.shown(values.tolist(), self._file) for values in (labels, predicted))
+        columns = (numbers, truth, answers, probabilities.tolist())
         csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
         with naming(self._path):
             self._write(text.getvalue().encode())
