@@ -16,7 +16,7 @@ import hashlib
 import numpy as np
 from scipy.sparse import csr_array
 from bayesvote import *
-from bayesvote.core._loss_kernels import BUILD
+from bayesvote.core.loss_kernels import BUILD
 
 rng = np.random.default_rng(0)
 X = np.round(rng.standard_normal((1300, 21)), 2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Known vulnerabilities of the locked versions, by pip-audit; what it could not judge is said, and is no success.
+"""List known vulnerabilities of the locked versions, with pip-audit, and versions that it cannot check.
 
 Where a mirror of PyPI has no page for a version, pip-audit skips it. For those, the page of the project tells of its
 newest release; a version that is older stays unjudged.

@@ -1,6 +1,6 @@
 """Kill ``bayesvote run`` at random moments and go on, again and again: the results are those of a run left in peace.
 
-``make kills`` does so a hundred times, over numbers and over a table with texts and late labels.
+``python -m tools kills`` does so a hundred times, over numbers and over a table with texts and late labels.
 """
 
 import argparse

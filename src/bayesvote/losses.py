@@ -127,7 +127,7 @@ def of_labels(loss: str | Loss, scores: Array) -> Array:
         return _checked_losses(loss, margins(scores))
     if scores.ndim != 2:
         return get(loss)(margins(scores))
-    from bayesvote.core._loss_kernels import two_classes
+    from bayesvote.core.loss_kernels import two_classes
 
     out = np.empty((len(scores), 2, scores.shape[1]))
     two_classes(kind, np.ascontiguousarray(scores, dtype=np.float64), out)

@@ -63,7 +63,9 @@ def learned(weighter: Weighter[Any]) -> Any:
 def test_states_come_back_whole(weighter: Weighter[Any]) -> None:
     state = learned(weighter)
     arrays = weighter.arrays(state)
-    again = weighter.restore_state(3, weighter.version, {name: array.copy() for name, array in arrays.items()}, room=10**9)
+    again = weighter.restore_state(
+        3, weighter.version, {name: array.copy() for name, array in arrays.items()}, room=10**9
+    )
     for a, b in zip(again, state, strict=True):
         np.testing.assert_array_equal(a, b)
     assert isinstance(weighter.loss_scale, LossScale)

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesvote import BayesianEnsembleClassifier, Ensemble, OzaBoostClassifier, prequential
+from bayesvote import (
+    BayesianEnsembleClassifier,
+    Ensemble,
+    GammaRate,
+    JointGaussian,
+    JointLogistic,
+    OzaBoostClassifier,
+    prequential,
+)
 from bayesvote.members import PerceptronBank
 
 pd: Any = import_module("pandas")
@@ -87,3 +95,28 @@ def test_river_names_the_feature() -> None:
     with pytest.raises(ValueError, match=message):
         model.predict_many(frame)
     assert model.feature_names == ["a"]
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("name", ["precision", "persistence"])
+@pytest.mark.parametrize("kind", [JointGaussian, JointLogistic])
+def test_parameters_too_large_for_float64_are_rejected(kind: Any, name: str, many: bool) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a finite number above 0, got a number too large for float64"):
+        kind(**{name: [HUGE, 1] if many else HUGE})
+    with pytest.raises(ValueError, match="theta must be a finite number above 0, got a number too large for float64"):
+        GammaRate(theta=HUGE)
+
+
+def test_counts_too_large_for_a_machine_integer_are_rejected() -> None:
+    model, rows = BayesianEnsembleClassifier(n_members=10), ([[1, 2], [2, 3]], [0, 1])
+    calls: dict[str, Callable[[], Any]] = {
+        "burst": lambda: JointLogistic(burst=HUGE),
+        "delay": lambda: prequential(model, *rows, delay=HUGE),
+        "window": lambda: prequential(model, *rows, window=HUGE),
+        "n_members": lambda: BayesianEnsembleClassifier(n_members=10**400).fit(*rows),
+    }
+    for name, call in calls.items():
+        with pytest.raises(
+            ValueError, match=f"{name} must be an integer of at most 9007199254740992, got a larger one"
+        ):
+            call()

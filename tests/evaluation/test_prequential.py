@@ -367,6 +367,8 @@ def test_going_on_after_an_interruption(delay: int, cut: int) -> None:
         assert after.tallies[name].to_json() | {"seconds": 0} == result.tally.to_json() | {"seconds": 0}
     with pytest.raises(ValueError, match=r"tallies must be those of \['a'\] after the same row, got {'b': 120}"):
         steps({"a": models["a"]}, X, y, tallies={"b": tallies["b"]})
+    with pytest.raises(ValueError, match=r"after the same row, got {'a': 120, 'b': 0}"):
+        steps({name: models[name] for name in "ab"}, X, y, tallies={"a": tallies["a"], "b": Tally()})
 
 
 @pytest.mark.parametrize("chunk_size", [1, 40, 1000])

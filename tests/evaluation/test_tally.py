@@ -180,6 +180,8 @@ def test_a_sure_decision_is_in_the_last_bin() -> None:
     tally.add(["a", "b"], ["a", "a"], largest=np.array([1.0, 1.0]), of_truth=np.array([1.0, 0.0]))
     assert [values.tolist() for values in tally.calibration] == [[1.0], [0.5], [2]]
     assert tally.log_loss == pytest.approx(-np.log(1e-9) / 2)
+    tally.add(["a"], ["a"], largest=np.array([0.5]), of_truth=np.array([0.5]))
+    assert tally.calibration.probability.tolist() == [0.5, 1.0]  # in order
 
 
 def test_labels_and_the_majority_beside_scikit_learn() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bayesvote.apps import service
+from bayesvote.apps.service.app import make_app
 from bayesvote.apps.service.group import Teach
 from bayesvote.apps.service.types import Refusal
 from service.helpers import Api, objects, rows_of
@@ -44,11 +45,20 @@ def test_a_token_is_demanded(serve: Callable[..., Api]) -> None:
 def test_pages_of_other_sites_are_refused(api: Api) -> None:
     assert api.request("GET", "/v2", headers={"Host": "evil.example"}).status_code == 403
     assert api.request("GET", "/v2", headers={"Host": "127.0.0.1.evil.example"}).status_code == 403
-    assert api.request("GET", "/v2", headers={"Origin": "http://evil.example"}).status_code == 403
+    for origin in ("http://evil.example", "http://evil-127.0.0.1", "http://127.0.0.1.evil.example", "null"):
+        assert api.request("GET", "/v2", headers={"Origin": origin}).status_code == 403
     assert api.request("GET", "/v2", headers={"Origin": "http://127.0.0.1"}).status_code == 200
     assert (
         api.request("GET", "/v2", headers={"Host": "127.0.0.1:99", "Origin": "http://127.0.0.1:99"}).status_code == 200
     )
+
+
+def test_names_of_hosts_are_compared_without_case_and_port(api: Api) -> None:
+    guard = make_app(api.service, None, frozenset({"localhost"}))
+    for host in (b"localhost", b"LocalHost", b"LOCALHOST:8080"):
+        guard.check("/v2", {b"host": host})
+    with pytest.raises(Refusal, match=r"the Host must be one of localhost, got 'localhost\.evil\.example'"):
+        guard.check("/v2", {b"host": b"localhost.evil.example"})
 
 
 def test_every_answer_has_a_policy(api: Api) -> None:

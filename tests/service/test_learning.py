@@ -433,3 +433,5 @@ def test_a_probability_on_the_edge_of_a_bin_belongs_to_the_bin_above() -> None:
     figures.add(np.array([0, 0, 1]), np.array([[below, 0.1], [0.5, 0.1], [0.54, 0.1]]))
     assert figures.bins[4].tolist() == [1, below, 1]
     assert figures.bins[5].tolist() == pytest.approx([2, 1.04, 1])
+    figures.add(np.array([1]), np.array([[0.0, 1.0]]))
+    assert figures.bins[-1].tolist() == [1, 1, 1]

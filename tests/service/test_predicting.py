@@ -89,6 +89,24 @@ def test_tensors_may_be_nested_or_bytes_and_null_is_missing(api: Api) -> None:
     assert rest[: sizes[0]].count(b"\x02\0\0\0no") + rest[: sizes[0]].count(b"\x03\0\0\0yes") == 2
 
 
+@pytest.mark.parametrize("of_all", [False, True, None])
+def test_an_output_is_bytes_if_it_or_else_the_request_says_so(api: Api, of_all: bool | None) -> None:
+    outputs = [
+        {"name": "label", "parameters": {"binary_data": False}},
+        {"name": "probability", "parameters": {"binary_data": True}},
+        {"name": "certainty"},
+    ]
+    body = {"rows": objects(rows_of(2)[0]), "outputs": outputs}
+    body |= {} if of_all is None else {"parameters": {"binary_data_output": of_all}}
+    answer = api.request("POST", "/v2/models/m/infer", body)
+    length = int(answer.headers["Inference-Header-Content-Length"])
+    found = {each["name"]: each for each in json.loads(answer.content[:length])["outputs"]}
+    assert [name for name, each in found.items() if each.get("data") is None] == ["probability", "certainty"][
+        : 1 + bool(of_all)
+    ]
+    assert len(answer.content) - length == 8 * 2 * (3 if of_all else 2)
+
+
 BAD_ROW = {"a": 1.0, "b": 2.0}
 X1 = {"name": "X", "shape": [1, 3], "datatype": "FP64", "data": [1, 2, 3]}
 

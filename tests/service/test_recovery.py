@@ -118,6 +118,7 @@ def test_without_any_snapshot_the_error_names_the_files(serve: Callable[..., Api
             "DELETE FROM journal WHERE first = (SELECT max(first) FROM journal WHERE first < 200)",
             "go on whole after row",
         ),
+        ("UPDATE journal SET first = first + 1 WHERE first = (SELECT max(first) FROM journal)", "got row"),
         ("UPDATE journal SET codes = rows WHERE first = (SELECT max(first) FROM journal)", "altered"),
         ("UPDATE journal SET ids = replace(ids, '0', '9')", "altered"),
     ],
@@ -240,6 +241,26 @@ def test_pruned_rows_lose_their_ids(serve: Callable[..., Api]) -> None:
     again = api.post("learn", rows=objects(X[20:]), labels=said(y[20:]), ids=left)
     assert (again["learned"], again["repeated"]) == (0, 10)
     assert "no row '3'" in api.refused("label", 404, ids=["3"], labels=["no"])
+
+
+def test_pruning_a_model_leaves_the_ids_of_another(serve: Callable[..., Api]) -> None:
+    api = serve(every=10, prune=True)
+    X, y = rows_of(30)
+    ids = [str(k) for k in range(10)]
+    for name in ("m", "other"):
+        api.put(name, columns=["a", "b", "c"], classes=["no", "yes"], members="perceptron", n_members=10)
+    body = {"rows": objects(X[:10]), "labels": said(y[:10]), "ids": ids}
+    assert api.request("POST", "/v2/models/other/learn", body).status_code == 200
+    for first in (0, 10, 20):
+        rows = slice(first, first + 10)
+        api.post("learn", rows=objects(X[rows]), labels=said(y[rows]), ids=[str(k) for k in range(first, first + 10)])
+        wait_until(partial(snapshot_of, api, first + 10))
+    api.tidy()
+    journal = api.learner.folder.journal
+    assert not journal.learned(api.learner.models["m"].number, ids)
+    assert list(journal.learned(api.learner.models["other"].number, ids)) == ids
+    again = api.request("POST", "/v2/models/other/learn", body).json()
+    assert (again["learned"], again["repeated"]) == (0, 10)
 
 
 def snapshot_of(api: Api, rows: int) -> bool:

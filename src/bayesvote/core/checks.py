@@ -130,7 +130,9 @@ def positive(who: str, name: str, value: float, *, zero: bool = False) -> None:
     """Require a finite real number above zero (or at zero, with ``zero=True``) whose square is one, too."""
     floor = "at least 0" if zero else "above 0"
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or overflows(value) or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+    if overflows(value):
+        raise InputError(who, name, f"must be a finite number {floor}", "a number too large for float64")
+    if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise InputError(who, name, f"must be a finite number {floor}", repr(value))
     if value and not 1 / MOST_PARAMETER <= value <= MOST_PARAMETER:
         raise InputError(who, name, f"must be from {1 / MOST_PARAMETER:g} to {MOST_PARAMETER:g}", repr(value))
@@ -147,9 +149,11 @@ def overflows(value: Any) -> bool:
 
 
 def integer(who: str, name: str, value: int, *, least: int = 1) -> None:
-    """Require an integer of at least ``least``."""
+    """Require an integer of at least ``least``, and at most 2**53."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise InputError(who, name, f"must be an integer of at least {least}", repr(value))
+    if value > _FIRST_ROUNDED:
+        raise InputError(who, name, f"must be an integer of at most {_FIRST_ROUNDED}", "a larger one")
 
 
 def one_or_two(who: str, name: str, value: int) -> None:

@@ -1,7 +1,8 @@
 """The models as CapyMOA classifiers.
 
-The features and classes are those of the schema. A missing number, NaN, makes the members that use it abstain. A
-nominal feature of more than two values becomes as many features of 0 and 1, all 0 where it is missing.
+The features and classes are those of the schema. Each kind of member handles a missing number, NaN, in its own
+way: see docs/tables.md. A nominal feature of more than two values becomes as many features of 0 and 1, all 0 where it
+is missing.
 """
 
 from contextlib import AbstractContextManager

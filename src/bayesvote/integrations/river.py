@@ -1,7 +1,8 @@
 """The models as river classifiers.
 
 Rows are dictionaries, so features go by name. A name that a row lacks counts as 0, as in river's linear models and
-its bags of words; a value of None or NaN is missing, and the members that use it abstain. A name that was not known
+its bags of words; a value of None or NaN is missing, which each kind of member handles in its own way: see
+docs/tables.md. A name that was not known
 before is taken up by the first row that is learned with it, without forgetting anything: it is as if it had been 0.
 A text is a name by itself, "island=Dream", of the value 1; of a name's texts, those after the first 64 share 16 names
 by their hash.

@@ -4,7 +4,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from bayesvote.core.arrays cimport contiguous, dim, doubles, labels, own_doubles, room
-from bayesvote.core._loss_kernels cimport of_both
+from bayesvote.core.loss_kernels cimport of_both
 
 cdef extern from "lanes.h" nogil:
     double dot(const double *a, const double *b, Py_ssize_t n)

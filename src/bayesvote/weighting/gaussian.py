@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError
 from bayesvote.core.gaussian import check_covariances, symmetric
 from bayesvote.core.state import MOST_TOTAL, Rng, S, all_finite, require, within
 from bayesvote.weighting.agreement import Agreement, OfGaussians
@@ -114,7 +114,7 @@ class FilterState(NamedTuple):
 
 def filters(who: str, precision: float | Sequence[float], persistence: float | Sequence[float]) -> tuple[Array, Array]:
     """Precision and persistence of every posterior, checked."""
-    given = [np.atleast_1d(np.asarray(values, dtype=np.float64)) for values in (precision, persistence)]
+    given = [_numbers(who, "precision", precision), _numbers(who, "persistence", persistence)]
     for name, values, check in zip(
         ("precision", "persistence"), given, (_checks.positive, _checks.fraction), strict=True
     ):
@@ -130,6 +130,14 @@ def filters(who: str, precision: float | Sequence[float], persistence: float | S
         )
     p, rho = np.broadcast_arrays(*given)
     return np.ascontiguousarray(p), np.ascontiguousarray(rho)
+
+
+def _numbers(who: str, name: str, values: float | Sequence[float]) -> Array:
+    """Return a number or several as an array."""
+    try:
+        return np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except OverflowError:
+        raise InputError(who, name, "must be a finite number above 0", "a number too large for float64") from None
 
 
 def plain(values: float | Sequence[float]) -> float | Sequence[float]:
