@@ -106,7 +106,7 @@ def test_wrong_names_are_usage_errors_with_a_suggestion(cli: Cli, arguments: lis
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "nowhere.csv"], "there is no file 'nowhere.csv'"),
+        (["run", "nowhere.csv"], "file 'nowhere.csv' does not exist"),
         (["run"], "FILE"),
         (["run", "-", "--n-members", "0"], "--n-members"),
         (["run", "-", "--max-features", "many"], "--max-features"),
@@ -116,7 +116,7 @@ def test_wrong_names_are_usage_errors_with_a_suggestion(cli: Cli, arguments: lis
         (["run", "-", "--model", "osboost", "--members", "fern"], "--members must be one of"),
         (
             ["run", "-", "--weighter", "sag"],
-            "--weighter sag must be told how many rows will come. Give the number as in",
+            "--weighter sag needs the number of rows to come. Pass it as in",
         ),
         (["run", "-", "--chunk-size", "0"], "greater than or equal to 1, got '0'."),
         (["run", "-", "--seed", "x"], "got 'x'."),
@@ -285,7 +285,7 @@ def test_models_without_a_classifier_around_them(cli: Cli, tmp_path: Path) -> No
         predicted = [int(row["predicted"]) for row in table(cli("predict", tmp_path / name, file).out)]
         assert predicted == decided(made.decide(X)).tolist()
     save(Ensemble(PerceptronBank(5)), tmp_path / "new")
-    assert "never learned" in cli("inspect", tmp_path / "new").err
+    assert "has not been fitted" in cli("inspect", tmp_path / "new").err
 
 
 def test_merge(cli: Cli, model: Path, tmp_path: Path) -> None:
@@ -312,7 +312,9 @@ def test_a_model_that_is_not_all_in_its_file(cli: Cli, csv_file: Path, tmp_path:
     path, (X, y) = tmp_path / "m", rows()
     members = [linear.LogisticRegression().fit(X[:50], y[:50]) for _ in range(2)]
     save(BayesianEnsembleClassifier(members).fit(X[50:], y[50:]), path)
-    said = f"bayesvote: {path} must hold the whole model to be used on the command line, got one without its members."
+    said = (
+        f"bayesvote: {path} must contain the whole model to be used on the command line, got one without its members."
+    )
     for arguments in (("predict", path, csv_file), ("inspect", path), ("merge", path, path, "-o", tmp_path / "x")):
         refused = cli(*arguments)
         assert refused.code == 1

@@ -54,7 +54,7 @@ def test_a_full_disk_is_named_and_costs_nothing(
     assert "No space left on device. Free some space" in refused.err
     assert str(tmp_path / "full") in refused.err
     if (tmp_path / "full" / "state").exists():
-        assert f"kept in {tmp_path / 'full' / 'state'}: the same command with --resume goes on" in refused.err
+        assert f"saved in {tmp_path / 'full' / 'state'}: run the same command with --resume" in refused.err
     assert ".tmp" not in refused.err
     assert not [path for path in (tmp_path / "full").iterdir() if path.name.endswith(".tmp")]
     assert cli("run", file, *OPTIONS, *outputs(tmp_path / "full"), "--resume").code == 0
@@ -65,8 +65,8 @@ def test_a_full_disk_is_named_and_costs_nothing(
 def test_the_figures_are_shown_though_the_model_cannot_be_saved(cli: Cli, tmp_path: Path) -> None:
     file, state = write_csv(tmp_path / "rows.csv"), tmp_path / "state"
     for more, said in (
-        (("-o", "/dev/full"), "The model is lost: --checkpoint FILE would have kept it."),
-        (("-o", "/dev/full", "--checkpoint", state), f"The state after 400 rows is kept in {state}"),
+        (("-o", "/dev/full"), "The model is lost. --checkpoint FILE would have saved it."),
+        (("-o", "/dev/full", "--checkpoint", state), f"The state after 400 rows is saved in {state}"),
         (("-o", tmp_path / "m", "--report", "/dev/full"), f"The model is in {tmp_path / 'm'}."),
     ):
         failed = cli("run", file, *OPTIONS, *more)
@@ -113,7 +113,7 @@ def test_a_model_survives_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monkey
 AS_NOBODY = """
 import os, sys
 from bayesvote.apps.cli import main
-from bayesvote.apps.cli import app, learn, predict, saved
+from bayesvote.apps.cli import app, learn, predict, saved, training
 from bayesvote import BayesianEnsembleClassifier
 os.getuid() or os.setuid(65534)  # root may write everywhere
 sys.exit(main(sys.argv[1:]))
@@ -222,10 +222,10 @@ def test_predictions_reach_the_disk_before_their_checkpoint(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    safe, replaced = predictions.Predictions.safe, _files.replace_file
+    sync, replaced = predictions.PredictionFile.sync, _files.replace_file
 
-    def noted_safe(self: predictions.Predictions) -> list[Any]:
-        found = safe(self)
+    def noted_sync(self: predictions.PredictionFile) -> list[Any]:
+        found = sync(self)
         done.append("predictions")
         return found
 
@@ -233,7 +233,7 @@ def test_predictions_reach_the_disk_before_their_checkpoint(
         done.append(Path(path).name)
         replaced(path, data)
 
-    monkeypatch.setattr(predictions.Predictions, "safe", noted_safe)
+    monkeypatch.setattr(predictions.PredictionFile, "sync", noted_sync)
     monkeypatch.setattr("bayesvote.apps.cli.checkpoint.replace_file", noted_replace)
     assert cli("run", write_csv(tmp_path / "rows.csv"), *OPTIONS, *outputs(tmp_path / "run")).code == 0
     assert done[:2] == ["predictions", "state"]

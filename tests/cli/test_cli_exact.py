@@ -57,7 +57,7 @@ def test_a_code_after_many_numbers_makes_texts_of_all_labels_and_a_resumed_run_k
     done = cli("run", path, *SMALL, "--classes", "1,2", "--checkpoint", state, "--resume")
     assert done.code == 1
     assert "line 302: the label must be a whole number, as the first label is, got '01'" in done.err
-    assert "Name all labels with --classes." in done.err
+    assert "Read all labels as text with --classes, which names all of them." in done.err
 
 
 def test_shards_of_which_some_have_codes_are_read_alike(cli: Cli, tmp_path: Path) -> None:

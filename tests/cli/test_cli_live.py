@@ -104,7 +104,7 @@ def test_run_learns_rows_that_trickle(tmp_path: Path) -> None:
         run.send_signal(signal.SIGINT)
         assert run.wait(300) == 130
         assert run.stderr is not None
-        told = f"Their predictions are in {table}. The model that learned them is in {model}."
+        told = f"The predictions are in {table}. The model is in {model}."
         assert f"Stopped after 4 rows. {told}" in run.stderr.read().decode()
     assert load(model).model_.about()["rows_learned"] == 4
 
@@ -129,8 +129,8 @@ def test_ctrl_c_says_what_was_kept(tmp_path: Path) -> None:
         assert run.stderr is not None
         said = run.stderr.read().decode()
     assert said == (
-        f"Stopped after 8 rows. Their predictions are in {tmp_path / 'p.csv'}. "
-        "The model was not kept: --checkpoint FILE or -o MODEL would.\n"
+        f"Stopped after 8 rows. The predictions are in {tmp_path / 'p.csv'}. "
+        "The model was not saved. Pass --checkpoint FILE or -o MODEL to save it.\n"
     )
 
 
@@ -146,7 +146,7 @@ def test_ctrl_c_before_the_first_row(tmp_path: Path) -> None:
         assert run.wait(300) == 143
         assert run.stderr is not None
         said = run.stderr.read().decode()
-    assert said == "Stopped before the first row was learned: there is nothing to keep yet.\n"
+    assert said == "Stopped before the first row was learned: there is nothing to save.\n"
     assert not (tmp_path / "m").exists()
 
 
@@ -178,7 +178,7 @@ def test_a_source_that_comes_once_is_gone_on_with(
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     refused = cli("run", "-", *options, *outputs("parts"), "--resume", stdin=header + b"".join(lines))
     assert refused.code == 2
-    assert "went on with --from-here" in refused.err
+    assert "was resumed with --from-here" in refused.err
     if kind == "libsvm":
         return
     # Nothing new is nothing learned.
@@ -209,7 +209,9 @@ def test_a_bad_line_at_the_end_loses_nothing(tmp_path: Path, cli: Cli) -> None:
     file.write_text(good.removesuffix("\n") + "\n1,2,three,4,no\n")
     refused = cli("run", file, *options, "--checkpoint", state)
     assert refused.code == 1
-    assert "The state after 350 rows is kept in" in refused.err or "The state after 400 rows is kept in" in refused.err
+    assert (
+        "The state after 350 rows is saved in" in refused.err or "The state after 400 rows is saved in" in refused.err
+    )
     assert Checkpoint.load(state).tally["window"] == 1000
     file.write_text(good)
     assert cli("run", file, *options, "--checkpoint", state, "--resume", "-o", tmp_path / "m").code == 0

@@ -59,4 +59,4 @@ def test_numbers_with_decimal_commas(cli: Cli, model: Path, csv_file: Path) -> N
     assert (found.code, found.out) == (0, expected)
     refused = cli("predict", model, csv_file, "--decimal", ".")  # otherwise the mark is found in the file
     assert refused.code == 1
-    assert "If numbers have decimal commas here" in refused.err
+    assert "If the file has decimal commas" in refused.err

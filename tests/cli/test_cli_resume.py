@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, fields
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,9 +21,10 @@ from scipy.sparse import csr_array
 from bayesvote import load
 from bayesvote.apps.cli.checkpoint import Checkpoint, Fingerprint
 from bayesvote.apps.cli.interrupts import Stopped, interrupts
-from bayesvote.apps.cli.settings import Settings
+from bayesvote.apps.cli.settings import RunSettings
 from bayesvote.evaluation import Tally
 from bayesvote.evaluation.late import Waiting
+from bayesvote.io.read_options import ReadOptions
 from cli.helpers import Cli, write_csv
 
 OPTIONS = ("--members", "perceptron", "--n-members", "9", "--chunk-size", "50", "--delay", "7", "--bad-lines", "skip")
@@ -83,7 +83,7 @@ def test_ctrl_c_then_resume(tmp_path: Path, file: Path, whole: Path) -> None:
         run.send_signal(signal.SIGINT)
         said = run.stderr.read().decode()
         assert run.wait(timeout=60) == 130
-    assert "--resume goes on from" in said
+    assert "with --resume to continue from" in said
     assert "Traceback" not in said
     assert load(folder / "model").model_.about()["rows_learned"] > 0  # as far as it came
     done = subprocess.run(command(folder, "-", "--resume"), input=b"".join(lines), capture_output=True, check=True)
@@ -155,10 +155,10 @@ def test_resume_refuses_what_is_not_the_same_run(tmp_path: Path, file: Path, cli
     assert cli("run", file, *small, "--checkpoint-every", 1, "--chunk-size", 500).code == 0
     again = cli("run", file, *small)
     assert again.code == 2
-    assert "Pass --resume to go on from it, or delete it" in again.err
+    assert "Pass --resume to continue from it, or delete it" in again.err
     other = cli("run", file, *small, "--chunk-size", 500, "--seed", 3, "--resume")
     assert other.code == 2
-    assert f"--seed was 0 and is 3. Give the same options again, or delete {state} to start again." in other.err
+    assert f"--seed was 0 and is 3. Pass the same options, or delete {state} to start again." in other.err
     other = cli("run", file, *small, "--chunk-size", 500, "--loss", "logistic", "--no-scale", "--resume")
     assert "--loss was not given and is 'logistic'; --scale was not given and is off" in other.err
     added = cli("run", file, *small, "--chunk-size", 500, "--predictions", tmp_path / "p.csv", "--resume")
@@ -172,10 +172,10 @@ def test_resume_refuses_what_is_not_the_same_run(tmp_path: Path, file: Path, cli
     )
     changed.write_text("\n".join(lines[:40]))
     shorter = cli("run", changed, *small, "--chunk-size", 500, "--resume").err
-    assert "got only 39. Give all rows again from the first one." in shorter
+    assert "got only 39. Pass all rows again from the first one." in shorter
     assert f"to start again, delete {state}." in shorter
     state.write_bytes(state.read_bytes()[:-5])
-    assert "cut or altered" in cli("run", file, *small, "--chunk-size", 500, "--resume").err
+    assert "truncated or changed" in cli("run", file, *small, "--chunk-size", 500, "--resume").err
     state.write_text("hello")
     strange = cli("run", file, *small, "--chunk-size", 500, "--resume").err
     assert "must be a checkpoint" in strange
@@ -231,13 +231,23 @@ def test_any_altered_row_has_another_fingerprint(kind: str) -> None:
     assert known not in altered
 
 
+STORED = ["model", "members", "n_members", "max_features", "weighter", "loss", "forgetting", "scale", "class_weight"]
+STORED += ["seed", "format", "target", "classes", "n_features", "delay", "bad_lines", "chunk_size", "header", "decimal"]
+STORED += ["columns", "features"]
+
+
 def test_a_run_is_resumed_with_the_options_that_it_had() -> None:
     """But for those of which it does not matter, or which are compared otherwise."""
-    settings = Settings()
-    for field in fields(Settings):
-        other = asdict(settings) | {field.name: {"zip": "category"} if field.name == "columns" else "other"}
-        assert len(settings.differences(other)) == (field.name not in ("classes", "bad_lines")), field.name
-    assert settings.differences(asdict(settings) | {"columns": {"zip": "drop"}}) == []
+    settings = RunSettings()
+    stored = settings.stored()
+    assert [*stored] == STORED
+    for name in stored:
+        other = stored | {name: {"zip": "category"} if name == "columns" else "other"}
+        assert len(settings.differences(other)) == (name not in ("classes", "bad_lines")), name
+    assert settings.differences(stored | {"columns": {"zip": "drop"}}) == []
+    numbered = RunSettings(reading=ReadOptions(target=-1))
+    assert numbered.differences(stored | {"target": "-1"}) == []
+    assert numbered.differences(stored | {"target": "-2"}) == ["--target was '-2' and is '-1'"]
 
 
 def test_predictions_after_the_checkpoint_are_cut_off(tmp_path: Path, cli: Cli) -> None:
@@ -279,7 +289,7 @@ def test_bad_lines_can_be_skipped_from_there_on(tmp_path: Path, cli: Cli) -> Non
     assert cli("run", file, *options, "--bad-lines", "skip", "-o", tmp_path / "whole").code == 0
     refused = cli("run", file, *options, "--checkpoint", state)
     assert refused.code == 1
-    assert f"rows is kept in {state}." in refused.err
+    assert f"rows is saved in {state}." in refused.err
     assert "--bad-lines skip" in refused.err
     again = (*options, "--checkpoint", state, "--resume")
     done = cli("run", file, *again, "--bad-lines", "skip", "-o", tmp_path / "m")
@@ -299,12 +309,12 @@ def test_labels_are_those_of_the_checkpoint(tmp_path: Path, cli: Cli, delay: int
     good, options = file.read_bytes(), (*SMALL, "--delay", delay, "--checkpoint", state)
     refused = cli("run", "-", *options, stdin=good + b"1,2,3,4,maybe\n")
     assert refused.code == 1
-    assert f"name all of them with --classes, delete {state} and start again, without --resume." in refused.err
+    assert f"name all labels with --classes, delete {state} and start again, without --resume." in refused.err
     other = cli("run", "-", *options, "--resume", "--classes", "no,yes,maybe", stdin=good)
     assert other.code == 2
     assert "it must name the labels that the model of" in other.err
     assert f"delete {state} and start again, without --resume." in other.err
-    # The refused chunk is not in the checkpoint, so that a file without the label goes on from it.
+    # The refused chunk is not in the checkpoint, so that a file without the label resumes from it.
     assert cli("run", file, *SMALL, "--delay", delay, "-o", tmp_path / "whole").code == 0
     header, *lines = good.splitlines(keepends=True)
     kept = Tally.from_json(Checkpoint.load(state).tally).rows
@@ -325,7 +335,7 @@ def test_a_refused_row_does_not_wait_for_its_label(tmp_path: Path, cli: Cli) -> 
     assert cli("run", "-", *kept, stdin=header + b"".join(lines[:100])).code == 0
     again = (*kept, "--resume", "--from-here")
     bad = b"".join([header, *lines[100:200], b"1,2,3,4,maybe\n"])
-    assert "rows is kept in" in cli("run", "-", *again, stdin=bad).err
+    assert "rows is saved in" in cli("run", "-", *again, stdin=bad).err
     at = Tally.from_json(Checkpoint.load(tmp_path / "state").tally).rows
     assert cli("run", "-", *again, stdin=header + b"".join(lines[at:])).code == 0
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
@@ -349,8 +359,8 @@ def test_other_columns_are_named(tmp_path: Path, cli: Cli) -> None:
     less.write_text("\n".join(line.partition(",")[2] for line in lines))
     without, added = (cli("run", each, *options, "--resume") for each in (less, more))
     assert without.code == added.code == 1
-    assert "got one without height. Give the file with the columns that it had, or delete" in without.err
-    assert "got one with extra, which is new. Leave out new columns with --drop 'extra'." in added.err
+    assert "got a file without height. Pass the file with its former columns, or delete" in without.err
+    assert "got a file with extra, which is new. Leave out new columns with --column extra=drop." in added.err
     assert cli("run", more, *options, "--resume", "--drop", "extra").code == 0
     assert "the kinds of columns were" in cli("run", file, *options, "--resume", "--category", "age").err
 
@@ -384,6 +394,6 @@ def test_an_altered_checkpoint_is_refused_in_words(tmp_path: Path, cli: Cli) -> 
         if isinstance(about, dict) and any(about | change == about for change in allowed):
             continue
         assert refused.code == 1, about
-        assert f"{state} must be as it was written, but it is cut or altered. Delete it" in refused.err, about
+        assert f"{state} must be a complete checkpoint, but it is truncated or changed. Delete it" in refused.err, about
     damaged(state, good)
     assert cli("run", file, *options, "--resume").code == 0

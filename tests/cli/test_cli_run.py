@@ -102,8 +102,8 @@ def test_labels_with_commas_are_named_in_quotes(cli: Cli, csv_file: Path) -> Non
 
 
 def test_memory_that_is_not_enough(cli: Cli, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ways = "Ask for fewer members with --n-members or read fewer rows at a time with --chunk-size."
-    said = f"The memory is not enough. {ways}"
+    ways = "Use fewer members with --n-members or read fewer rows at a time with --chunk-size."
+    said = f"Out of memory. {ways}"
     endless = cli("run", csv_file, "--members", "perceptron", "--n-members", 10**12, "--classes", "no,yes")
     assert endless.code == 2
     assert endless.err.startswith(f"bayesvote: {said}")
@@ -120,7 +120,7 @@ def test_memory_that_is_not_enough(cli: Cli, csv_file: Path, tmp_path: Path, mon
     keeping = ("--chunk-size", 50, "--checkpoint", state, "--checkpoint-every", 50)
     failed = cli("run", csv_file, *SMALL, *keeping, "--classes", "no,yes")
     assert failed.code == 1
-    told = f"The state after 100 rows is kept in {state}: the same command with --resume goes on from it."
+    told = f"The state after 100 rows is saved in {state}: run the same command with --resume to continue."
     assert failed.err == f"{told}\nbayesvote: {said}\n"
 
 
@@ -136,7 +136,7 @@ def test_a_column_of_measurements_is_no_label(cli: Cli, csv_file: Path, tmp_path
     refused = cli("run", write_csv(tmp_path / "numbers.csv", labelled=False))
     assert refused.code == 1
     assert "Is --target the right column?" in refused.err
-    assert "Without --target, the label is the last column. It was looked for in 'age'." in refused.err
+    assert "Without --target, the label is the last column. Labels were read from column 'age'." in refused.err
     assert "The columns are height, width, depth, age." in refused.err
     refused = cli("run", csv_file, "--number", "answer", "--target", "age", "--bad-lines", "skip")
     assert refused.code == 1
@@ -158,7 +158,7 @@ def test_bad_lines(cli: Cli, csv_file: Path) -> None:
     refused = cli("run", csv_file, *SMALL)
     assert refused.code == 1
     assert (
-        "line 6: column 'depth' must be a finite number, got 'tall'. Read a column of texts with --category 'depth'"
+        "line 6: column 'depth' must be a finite number, got 'tall'. Read a column of text with --column depth=category"
         in refused.err
     )
     assert "Fix the line, or skip lines like it with --bad-lines skip." in refused.err

@@ -38,7 +38,7 @@ def test_files_are_read_as_the_options_say(cli: Cli, files: Path) -> None:
     assert cli(*command, "-o", files / "plain").code == 0
     told = cli(*command, "--drop", "age", "-o", files / "dropped")
     assert told.code == 0
-    assert "joint_gaussian, as drifting ones depend on the order of the rows" in told.out
+    assert "joint_gaussian, as drifting needs the rows in order" in told.out
     assert load(files / "dropped").feature_names_in_.tolist() == ["height", "width", "depth"]
     assert cli(*command, "--features", "height,width", "-o", files / "chosen", "--weighter", "gamma_rate").code == 0
     assert load(files / "chosen").feature_names_in_.tolist() == ["height", "width"]
@@ -89,13 +89,13 @@ def test_a_second_start_goes_on(cli: Cli, files: Path) -> None:
         (("--record", "x"), "--record: it needs --engine"),
         (("--bad-shards", "skip"), "--bad-shards: it needs --engine"),
         (("--engine", "loop", "--workers", "2"), "it needs --engine dask"),
-        (("--engine", "dask", "--workers", "2", "--scheduler", "tls://x:1"), "has workers of its own"),
+        (("--engine", "dask", "--workers", "2", "--scheduler", "tls://x:1"), "has its own workers"),
         (("--engine", "dask", "--scheduler", "tcp://10.1.1.1:8786"), "--insecure"),
         (("--engine", "spark"), "it must be one of dask, loop"),
         (("--engine", "loop", "--bad-shards", "leave"), "it must be error or skip"),
-        (("--engine", "loop", "--model", "ozaboost"), "--model: it must be left as it is"),
-        (("--engine", "loop", "--checkpoint", "c"), "--checkpoint: shards have none"),
-        (("--engine", "loop", "--n-features", "4"), "--n-features: shards have none"),
+        (("--engine", "loop", "--model", "ozaboost"), "--model: this value cannot be used"),
+        (("--engine", "loop", "--checkpoint", "c"), "--checkpoint: it cannot be used with --engine"),
+        (("--engine", "loop", "--n-features", "4"), "--n-features: it cannot be used with --engine"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(cli: Cli, files: Path, options: tuple[str], message: str) -> None:

@@ -138,14 +138,14 @@ def test_a_bad_date_is_a_bad_line(cli: Cli, tmp_path: Path, form: str) -> None:
 
 
 def test_errors_speak_of_options_and_not_of_parameters(cli: Cli, table: Path, tmp_path: Path) -> None:
-    every = "--date, --day-first, --month-first and --drop must name columns of"
+    every = "--column must name columns of"
     for arguments, words in (
         (
             ("--date", "island"),
             "column 'island' must hold a date as 2020-12-31 or 2020-12-31T23:59 in every row, got 'Dream'. ",
         ),
-        (("--date", "island"), "State another kind, for example with --category 'island'."),
-        (("--boolean", "island"), "for example with --category 'island'."),
+        (("--date", "island"), "State another kind, for example with --column island=category."),
+        (("--boolean", "island"), "for example with --column island=category."),
         (("--number", "iland"), every),
         (("--members", "perceptron", "--max-features", 999), "--max-features must be at most the"),
     ):
@@ -215,7 +215,7 @@ def test_resume_refuses_other_columns_and_altered_predictions(cli: Cli, csv_file
     said.write_bytes(kept.replace(b",no,", b",on,", 1))
     refused = cli("run", csv_file, *options, "--resume")
     assert refused.code == 1
-    assert "got one that was altered since" in refused.err
+    assert "got a file that was changed since" in refused.err
     said.write_bytes(kept)
     assert cli("run", csv_file, *options, "--resume").code == 0
 
@@ -233,7 +233,7 @@ def test_a_column_of_many_texts_is_told_in_the_words_of_the_command_line(cli: Cl
         warnings.simplefilter("default")
         done = cli("run", file, *SMALL)
     assert done.code == 0
-    assert "--drop 'name'" in done.err
+    assert "--column name=drop" in done.err
     assert "columns=" not in done.err
     assert "UserWarning" not in done.err
 
@@ -254,9 +254,9 @@ def test_a_label_that_is_missing_names_its_column(cli: Cli, tmp_path: Path) -> N
 def test_texts_among_numbers_are_told_with_the_option_that_reads_them(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text('size,y\n1,a\n"1,5",b\n')
-    assert "If numbers have decimal commas here, read them with --decimal ,." in cli("run", path, *SMALL).err
+    assert "If the file has decimal commas, read it with --decimal ,." in cli("run", path, *SMALL).err
     path.write_text("size,y\n1,a\n2,b\nlarge,b\n")
-    assert "Read a column of texts with --category 'size'." in cli("run", path, *SMALL).err
+    assert "Read a column of text with --column size=category." in cli("run", path, *SMALL).err
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_resume_speaks_of_kinds_by_their_options(cli: Cli, table: Path, tmp_path
     command = ("run", table, *SMALL, "--checkpoint", tmp_path / "s")
     assert cli(*command, "--category", "mass").code == 0
     refused = cli(*command, "--number", "mass", "--resume").err
-    assert "the kinds of columns were --category 'mass' and are --number 'mass'" in refused
+    assert "the kinds of columns were --column mass=category and are --column mass=number" in refused
     assert "--columns" not in refused
 
 

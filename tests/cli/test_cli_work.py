@@ -76,7 +76,7 @@ def test_a_second_reading_is_told_with_what_avoids_it(cli: Cli, work: Counter[st
         assert done.code == 0, done.err
         assert work == {"opened": opened, "values": N * len(NAMES), "labels": N, "models": MODELS}
         assert done.err.count("\n") == (opened - 1)
-        assert avoided_by is None or f"{avoided_by} avoids this." in done.err
+        assert avoided_by is None or f"{avoided_by} to avoid this." in done.err
 
 
 def test_categories_of_parquet_are_not_searched_for(cli: Cli, work: Counter[str], tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_categories_of_parquet_are_not_searched_for(cli: Cli, work: Counter[str]
         assert done.code == 0, done.err
         told[categorical] = done.err
     assert told[True] == ""
-    assert "--classes avoids this." in told[False]
+    assert "--classes to avoid this." in told[False]
     assert work["models"] == 2 * MODELS
 
 

@@ -44,7 +44,7 @@ def test_intrusions_are_seen() -> None:
     code = """
 from bayesvote.core.checks import Array
 from bayesvote.datasets import stream
-from bayesvote.io.readers import Chunk
+from bayesvote.io.chunks import Chunk
 from bayesvote.io.open_stream import _guess
 from bayesvote.io import _libsvm_kernels
 import bayesvote.tables._private.file

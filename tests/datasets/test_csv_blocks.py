@@ -57,7 +57,7 @@ def test_blocks_are_lines(path: Any, lines: Any, mark: bytes, end: bytes, chunk_
     path.write_bytes(end.join(mark.join(line) for line in [(b"u", b"v", b"y"), *lines]))
     by_blocks = contents(path, chunk_size, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_csv._Table, "_read_block", lambda *_: False)
+        patch.setattr(_csv._ChunkBuilder, "_read_block", lambda *_: False)
         assert contents(path, chunk_size, **options) == by_blocks
 
 
@@ -65,13 +65,13 @@ def test_plain_lines_come_in_blocks(path: Any, monkeypatch: pytest.MonkeyPatch) 
     X = np.random.default_rng(0).normal(size=(500, 3))
     path.write_text("a,b,c,y\n" + "".join(f"{','.join(map(repr, x.tolist()))},{k % 2}\n" for k, x in enumerate(X)))
     rows: list[Any] = []
-    read_row = _csv._Table._read_row
+    read_row = _csv._ChunkBuilder._read_row
 
     def noted(*given: Any) -> bool:
         rows.append(given)
         return read_row(*given)
 
-    monkeypatch.setattr(_csv._Table, "_read_row", noted)
+    monkeypatch.setattr(_csv._ChunkBuilder, "_read_row", noted)
     found = [chunk.X for chunk in stream(path, "csv", chunk_size=64)]
     np.testing.assert_array_equal(np.concatenate(found), X)
     assert len(rows) < 10

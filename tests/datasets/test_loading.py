@@ -144,7 +144,7 @@ BROKEN: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "SHA-256 of the values of 'heart' must be dd2ae0.*, got .* in",
     ),
     "classes": (lambda t: b"0" + t[2:], "the number of classes of 'heart' must be 2, got 3 in"),
-    "text": (lambda _: b"<html>not found</html>\n", "must hold 'heart' as LIBSVM text, got this: .*line 1"),
+    "text": (lambda _: b"<html>not found</html>\n", "must contain 'heart' as LIBSVM text, got an error: .*line 1"),
     "nothing": (lambda _: b"", "the number of rows of 'heart' must be 270, got 0 in"),
 }
 
@@ -154,7 +154,7 @@ def test_broken_content_is_refused(tmp_path: Path, site: Site, fault: str) -> No
     breaks, message = BROKEN[fault]
     broken = breaks(text("heart"))
     site.files["/binary/heart"] = broken
-    with pytest.raises(ValueError, match=rf"(?s){message}.*Nothing was kept"):
+    with pytest.raises(ValueError, match=rf"(?s){message}.*Nothing was saved"):
         load_dataset("heart", progress=False)
     assert cached(tmp_path) == []
     (tmp_path / "cache" / "heart.libsvm.xz").write_bytes(lzma.compress(broken))
@@ -196,7 +196,7 @@ def test_labels_and_compression_of_the_site(site: Site, monkeypatch: pytest.Monk
     site.files["/binary/mushrooms.bz2"] = bz2.compress(other)[:-50]
     loading.cache_folder().joinpath("mushrooms.libsvm.xz").unlink()
     with pytest.raises(
-        OSError, match=r"must be fetched from .*mushrooms.bz2, got this: the last bzip2 stream is not complete"
+        OSError, match=r"must be downloaded from .*mushrooms.bz2, got an error: the last bzip2 stream is not complete"
     ):
         load_dataset("mushrooms", progress=False)
 
@@ -218,7 +218,9 @@ def test_part_of_a_set(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPat
 def test_cut_download(tmp_path: Path, site: Site) -> None:
     site.files["/binary/heart"] = text("heart")
     site.cut = "/binary/heart"
-    with pytest.raises(OSError, match=r"must be fetched from http://127.*/binary/heart, got this: .*BAYESVOTE_DATA"):
+    with pytest.raises(
+        OSError, match=r"must be downloaded from http://127.*/binary/heart, got an error: .*BAYESVOTE_DATA"
+    ):
         load_dataset("heart", progress=False)
     assert cached(tmp_path) == []
     site.cut = None
@@ -227,10 +229,10 @@ def test_cut_download(tmp_path: Path, site: Site) -> None:
 
 @pytest.mark.usefixtures("site")
 def test_no_such_file_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OSError, match=r"'heart' must be fetched from .*/binary/heart, got this: .*404"):
+    with pytest.raises(OSError, match=r"'heart' must be downloaded from .*/binary/heart, got an error: .*404"):
         load_dataset("heart", progress=False)
     monkeypatch.setenv("BAYESVOTE_SITE", "http://127.0.0.1:9")
-    with pytest.raises(OSError, match=r"'heart' must be fetched from http://127.0.0.1:9/heart"):
+    with pytest.raises(OSError, match=r"'heart' must be downloaded from http://127.0.0.1:9/heart"):
         load_dataset("heart", progress=False)
     assert cached(tmp_path) == []
 
@@ -240,9 +242,9 @@ def test_a_cache_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: 
     (tmp_path / "home").write_text("this is no folder")
     monkeypatch.setattr(loading, "cache_folder", lambda: tmp_path / "home" / "bayesvote")
     words = (
-        r"load_dataset: the cache .*home/bayesvote must be a folder .*, got this: .*Set \w+ to a folder that can, or"
+        r"load_dataset: the cache .*home/bayesvote must be a writable folder.*, got an error: .*Set \w+ to a writable"
     )
-    with pytest.raises(OSError, match=words + " BAYESVOTE_DATA to one that has heart.libsvm.xz") as caught:
+    with pytest.raises(OSError, match=words + " folder, or BAYESVOTE_DATA to a folder that contains heart") as caught:
         load_dataset("heart", progress=False)
     assert isinstance(caught.value.__cause__, OSError)
 

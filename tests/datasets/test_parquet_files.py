@@ -131,7 +131,9 @@ def test_names_that_are_no_text_are_told_as_damage(tmp_path: Path) -> None:
     path = save(tmp_path, {"height": [1.0, 2.0], "y": [0, 1]}, store_schema=False)
     damage(path, b"height", b"heig\xff\xff")
     for read in (stream, survey):
-        with pytest.raises(InputError, match=r"x.parquet must be a whole file, got a damaged or cut one: 'utf-8'"):
+        with pytest.raises(
+            InputError, match=r"x.parquet must be a complete file, got a damaged or truncated one: 'utf-8'"
+        ):
             read(path)
 
 
@@ -139,7 +141,7 @@ def test_names_that_are_no_text_are_told_as_damage(tmp_path: Path) -> None:
 def test_a_note_of_pandas_that_cannot_be_read_is_told_as_damage(tmp_path: Path, note: bytes) -> None:
     table = pa.table({"a": [1.0, 2.0], "y": [0, 1]}).replace_schema_metadata({b"pandas": note})
     pq.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="must be a whole file"):
+    with pytest.raises(InputError, match="must be a complete file"):
         stream(tmp_path / "x.parquet")
 
 
@@ -150,7 +152,7 @@ def test_damaged_pages_of_labels_are_told_as_damage(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[group.data_page_offset : group.data_page_offset + 8] = b"\xff" * 8
     path.write_bytes(content)
-    with pytest.raises(InputError, match="must be a whole file"):
+    with pytest.raises(InputError, match="must be a complete file"):
         survey(path)
 
 
@@ -161,5 +163,5 @@ def test_rows_that_the_file_announces_and_does_not_have_are_told(tmp_path: Path)
     at = content.index(b"\x16\xc8\x01\x19", len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
     path.write_bytes(content[: at + 1] + b"\xca" + content[at + 2 :])
     assert pq.ParquetFile(path).metadata.num_rows == 101
-    with pytest.raises(InputError, match="it says that it has 101 rows, and has 100"):
+    with pytest.raises(InputError, match="its metadata declares 101 rows, but it has 100"):
         list(stream(path))

@@ -99,10 +99,10 @@ def test_parquet_faults(tmp_path: Path) -> None:
     assert gather(rows)[1:] == ([1], [1])
     assert rows.skipped == 2
     pa.parquet.write_table(pa.table({"a": [[1, 2]], "y": [1]}), path)
-    with pytest.raises(ValueError, match=r"column 'a' of .* must hold numbers, texts, .*, got list"):
+    with pytest.raises(ValueError, match=r"column 'a' of .* must hold numbers, text, .*, got list"):
         stream(path)
     path.write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(ValueError, match="must be a whole file"):
+    with pytest.raises(ValueError, match="must be a complete file"):
         stream(path)
 
 
@@ -158,7 +158,7 @@ BAD_LIBSVM = {
     "nan 1:1": "label is missing",
 }
 BAD_CSV = {
-    "1,2,3": "must have 4 fields, as the header has, got 3",
+    "1,2,3": "must have 4 fields, like the header, got 3",
     "1,2,3,4,5": "must have 4 fields",
     "1,2,three,1": "column 'c' must be a finite number, got 'three'",
     "1,inf,3,1": "column 'b' must be a finite number",
@@ -214,7 +214,7 @@ def test_libsvm_indices_may_come_in_any_order(tmp_path: Path, chunk_size: int) -
 def test_a_bad_libsvm_line_is_described_even_beyond_the_width_of_the_others(tmp_path: Path) -> None:
     for line, reason in (
         ("0 7:1 7:2", "feature indices must differ, got 7 twice"),
-        ("0 7:1 x", "after the label must come index:value pairs"),
+        ("0 7:1 x", "the text after the label must be index:value pairs"),
         ("0 7:one", "feature 7 must be a finite number, got 'one'"),
         ("0 7:1 0:2", "feature indices must start at 1, got 0"),
         ("0 2000000:1", "feature indices must be at most 1048576, got 2000000. State the number of features"),
@@ -299,7 +299,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LIBSVM)))
     with pytest.raises(ValueError, match="n_features must be given"):
         stream("-", "libsvm")
-    with pytest.raises(ValueError, match="must come from a file"):
+    with pytest.raises(ValueError, match="must be read from a file"):
         stream("-", "parquet")
     code = "from bayesvote.datasets import stream; print(sum(len(c.y) for c in stream('-', 'libsvm', n_features=3)))"
     done = subprocess.run([sys.executable, "-c", code], input=LIBSVM, capture_output=True, check=True)
@@ -316,7 +316,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
         stream(path, chunk_size=0)
     with pytest.raises(ValueError, match="n_features"):
         stream(path, n_features=0)
-    with pytest.raises(ValueError, match="must have 7 features, as asked, got 3"):
+    with pytest.raises(ValueError, match="must have 7 features, as requested, got 3"):
         stream(path, n_features=7)
     for target in ("dog", 4, -5):
         with pytest.raises(ValueError, match=r"target must be a column of .*, a, b, c, pet, got"):

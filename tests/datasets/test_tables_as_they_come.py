@@ -11,7 +11,7 @@ import pytest
 
 from bayesvote import BayesianEnsembleClassifier, prequential
 from bayesvote.datasets import stream, stream_unlabelled, survey
-from bayesvote.io.lines import Lines
+from bayesvote.io.lines import LineReader
 
 
 def save(folder: Path, text: str) -> Path:
@@ -136,7 +136,7 @@ def test_a_file_or_a_pipe_without_a_limit_of_time_gives_full_chunks(tmp_path: Pa
     assert [len(chunk.y) for chunk in stream(path, chunk_size=4, flush_after=0.0)] == [4, 4, 2]
     read, write = os.pipe()
     with open(read, "rb") as file, open(write, "wb") as out:
-        lines = Lines(file, read)
+        lines = LineReader(file, read)
         out.write(b"1\n2\n")
         out.flush()
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from bayesvote.apps.cli import main
-from bayesvote.apps.report.blocks import Table as ReportTable
+from bayesvote.apps.report.blocks import TableBlock
 from bayesvote.datasets import DATASETS, load_dataset
-from bayesvote.datasets.registry import Entry, Facts
+from bayesvote.datasets.registry import DatasetEntry, DatasetFacts
 from bayesvote_paper.comparisons import comparisons, error_tables
 from bayesvote_paper.experiment import Experiment, Job
 from bayesvote_paper.figure import Figure
@@ -100,7 +100,7 @@ def test_the_table_of_the_page_is_run_and_shown(
     said = json.loads(capsys.readouterr().out)
     assert [table["members"] for table in said["tables"]] == list(new_table.members)
     table, _ = next(one for one in paper_report(path).sections if one.title.startswith("Table 8.")).blocks
-    assert isinstance(table, ReportTable)
+    assert isinstance(table, TableBlock)
     heart = table.cells[0]
     errors = [
         line["errors"]["forgetting 1"]
@@ -128,12 +128,12 @@ def test_a_new_data_set_is_an_entry_and_a_file(
     text = "".join(f"{1 if x[0] > 0 else -1} 1:{x[0]} 2:{x[1]} 3:{x[2]}\n" for x in X)
     (tmp_path / "toy.libsvm.xz").write_bytes(lzma.compress(text.encode()))
     monkeypatch.setenv("BAYESVOTE_DATA", str(tmp_path))
-    facts = Facts(120, int((X[:, 0] > 0).sum()), "")
-    monkeypatch.setitem(DATASETS, "toy", Entry(3, facts, ("toy",)))
+    facts = DatasetFacts(120, int((X[:, 0] > 0).sum()), "")
+    monkeypatch.setitem(DATASETS, "toy", DatasetEntry(3, facts, ("toy",)))
     with pytest.raises(ValueError, match="the SHA-256 of the values of 'toy' must be") as refused:
         load_dataset("toy")
     (found,) = re.findall("[0-9a-f]{64}", str(refused.value))
-    monkeypatch.setitem(DATASETS, "toy", Entry(3, facts._replace(sha256=found), ("toy",)))
+    monkeypatch.setitem(DATASETS, "toy", DatasetEntry(3, facts._replace(sha256=found), ("toy",)))
     np.testing.assert_array_equal(load_dataset("toy").X, X)
     assert main(["datasets", "toy", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 120

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, PerceptronBank, prequential
-from bayesvote.apps.report import Charts, Report, Table, render, render_markdown, run_report
+from bayesvote.apps.report import Charts, Report, TableBlock, render, render_markdown, run_report
 from bayesvote.apps.report._decisions import joined
 from bayesvote.apps.report.run import importances_of
 from bayesvote.evaluation import Tally
@@ -26,7 +26,7 @@ def tally(n: int = 600, window: int = 1000, labels: str = "abc") -> Tally:
     return found
 
 
-def texts(table: Table) -> list[list[str]]:
+def texts(table: TableBlock) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table.cells]
 
 

@@ -12,7 +12,7 @@ from bayesvote.apps.report import (
     Report,
     Section,
     Series,
-    Table,
+    TableBlock,
     Text,
     render,
     render_markdown,
@@ -37,8 +37,8 @@ def test_every_number_of_the_page_is_one_of_the_results(results: Path) -> None:
     report = paper_report(results)
     section = next(section for section in report.sections if section.title.startswith("Table 1"))
     papers, ours = section.blocks
-    assert isinstance(papers, Table)
-    assert isinstance(ours, Table)
+    assert isinstance(papers, TableBlock)
+    assert isinstance(ours, TableBlock)
     for table, members in ((papers, "perceptron"), (ours, "averaged_perceptron")):
         heart = next(row for row in table.cells if row[0].text == "heart")
         errors = [
@@ -73,7 +73,7 @@ def test_comparisons_come_first(results: Path) -> None:
     expected = comparisons(error_tables(read(results)))
     assert len(expected) == 5
     for block, compared in zip(first.blocks, expected, strict=True):
-        assert isinstance(block, Table)
+        assert isinstance(block, TableBlock)
         assert block.caption == compared.title
         assert [[cell.text for cell in row] for row in block.cells] == [list(row) for row in compared.rows]
         assert block.note == compared.note
@@ -120,7 +120,7 @@ def test_markdown_has_what_the_page_has(tmp_path: Path) -> None:
         "A *run*",
         "Lead.",
         [
-            Section("One|two", [Table("T", ["a", "b"], [["x", Cell("1", tied=True, spread="±0.1")]], note="N")]),
+            Section("One|two", [TableBlock("T", ["a", "b"], [["x", Cell("1", tied=True, spread="±0.1")]], note="N")]),
             Section(
                 "Rest",
                 [Facts({"seed": 1}), Text("<b>"), Chart("C", "rows", "error", [Series("s", [1, 2], [0.5, 0.25])])],

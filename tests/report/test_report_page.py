@@ -19,7 +19,7 @@ from bayesvote.apps.report import (
     Report,
     Section,
     Series,
-    Table,
+    TableBlock,
     Text,
     number,
     render,
@@ -79,8 +79,10 @@ def sample() -> Report:
             Section(
                 f"Tables {EVIL}",
                 [
-                    Table("Large", ["set", "rows", *methods], rows, "A note.", [("", 2), ("theirs", 8), (EVIL, 2)]),
-                    Table(EVIL, ["name", EVIL], [[EVIL, Cell(EVIL, note=EVIL, spread=EVIL)]], EVIL),
+                    TableBlock(
+                        "Large", ["set", "rows", *methods], rows, "A note.", [("", 2), ("theirs", 8), (EVIL, 2)]
+                    ),
+                    TableBlock(EVIL, ["name", EVIL], [[EVIL, Cell(EVIL, note=EVIL, spread=EVIL)]], EVIL),
                 ],
                 lead=EVIL,
             ),
@@ -182,7 +184,7 @@ def test_empty_report() -> None:
     assert read.texts("h1") == ["Empty"]
     assert not read.texts("nav")
     read = Page(
-        render(Report("", "", [Section("", [Table("", [], []), Charts([]), Facts({}), Chart("", "", "", [])])]))
+        render(Report("", "", [Section("", [TableBlock("", [], []), Charts([]), Facts({}), Chart("", "", "", [])])]))
     )
     assert read.texts("p") == ["No values to draw."]
 
@@ -191,7 +193,7 @@ def test_numbers() -> None:
     shown = [number(value) for value in (0.5, -0.25, 12345.0, np.nan, np.inf, -np.inf)]
     assert shown == ["0.5000", "\N{MINUS SIGN}0.2500", "12,345.0000", "\N{EN DASH}", "∞", "\N{MINUS SIGN}∞"]
     rows = [[str(k), text, "word"] for k, text in enumerate(shown)]
-    read = Page(render(Report("", "", [Section("", [Table("", ["k", "number", "text"], rows)])])))
+    read = Page(render(Report("", "", [Section("", [TableBlock("", ["k", "number", "text"], rows)])])))
     assert read.texts("td", **{"class": "right"}) == shown
 
 
@@ -199,11 +201,11 @@ def test_numbers() -> None:
     ("make", "message"),
     [
         (
-            lambda: Table("", ["a", "b"], [["1", "2"], ["1"]]),
+            lambda: TableBlock("", ["a", "b"], [["1", "2"], ["1"]]),
             "Table: a row must have one cell per column, 2 of them, got 1",
         ),
         (
-            lambda: Table("", ["a", "b"], [], groups=[("x", 3)]),
+            lambda: TableBlock("", ["a", "b"], [], groups=[("x", 3)]),
             r"Table: groups must cover the 2 columns, got \[\('x', 3\)\]",
         ),
         (lambda: Series("", [1, 2], [1]), r"Series: .* as long as each other, got shapes \[\(1,\), \(2,\)\]"),

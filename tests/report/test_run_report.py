@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesvote import BayesianEnsembleClassifier, __version__, load_dataset
-from bayesvote.apps.report import Charts, Facts, Report, Table, render, run_report
+from bayesvote.apps.report import Charts, Facts, Report, TableBlock, render, run_report
 from bayesvote.core.version import versions
 from bayesvote.estimators import _explain
 from bayesvote.evaluation import Tally
@@ -31,7 +31,7 @@ def block(report: Report, title: str, place: int = 0) -> Any:
     return section.blocks[place]
 
 
-def texts(table: Table) -> list[list[str]]:
+def texts(table: TableBlock) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table.cells]
 
 

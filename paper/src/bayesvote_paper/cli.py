@@ -54,5 +54,5 @@ def reproduce(
         datasets=dataset or None,
         report=report,
         as_json=json,
-        engine=sharding.engine(),
+        engine=sharding.started(),
     )

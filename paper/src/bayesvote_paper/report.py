@@ -6,7 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote.apps.report.blocks import Block, Cell, Chart, Charts, Facts, Report, Section, Series, Table, Text, number
+from bayesvote.apps.report.blocks import (
+    Block,
+    Cell,
+    Chart,
+    Charts,
+    Facts,
+    Report,
+    Section,
+    Series,
+    TableBlock,
+    Text,
+    number,
+)
 from bayesvote.datasets import DATASETS
 from bayesvote_paper.aims import aims
 from bayesvote_paper.comparisons import comparisons, error_tables
@@ -34,10 +46,12 @@ def paper_report(path: str | os.PathLike[str]) -> Report:
     tables = error_tables(results)
     sections = []
     if compared := comparisons(tables):
-        sections.append(Section("What the tables say", [Table(*one) for one in compared], lead=COMPARED))
+        sections.append(Section("What the tables say", [TableBlock(*one) for one in compared], lead=COMPARED))
     if aimed := aims(tables):
         rows = [[aim.what, aim.found, "yes" if aim.reached else "no"] for aim in aimed]
-        sections.append(Section("What was aimed at", [Table("Aims and results", ["aim", "result", "reached"], rows)]))
+        sections.append(
+            Section("What was aimed at", [TableBlock("Aims and results", ["aim", "result", "reached"], rows)])
+        )
     run = [(experiment, lines) for experiment in EXPERIMENTS.values() if (lines := experiment.own_results(results))]
     for experiment, lines in run:
         lead = experiment.lead(trials=1 + max(line["trial"] for line in lines))
@@ -58,12 +72,12 @@ def _blocks(shown: Sequence[Shown]) -> list[Block]:
         if isinstance(one, ErrorTable):
             blocks.append(_errors(one))
         elif isinstance(one, TextTable):
-            blocks.append(Table(*one))
+            blocks.append(TableBlock(*one))
     charts = [_chart(one) for one in shown if isinstance(one, Plot)]
     return [*blocks, Charts(charts)] if charts else blocks
 
 
-def _errors(table: ErrorTable) -> Table:
+def _errors(table: ErrorTable) -> TableBlock:
     rows: list[list[str | Cell]] = [
         [
             row.dataset + (" (part)" if row.partial else ""),
@@ -74,7 +88,7 @@ def _errors(table: ErrorTable) -> Table:
     ]
     rows.append(["mean", "", *(_mean(table, method.name) for method in table.methods)])
     header = ["set", "rows", *(method.heading or method.name for method in table.methods)]
-    return Table(table.caption, header, rows, " ".join(_part(row.dataset) for row in table.rows if row.partial))
+    return TableBlock(table.caption, header, rows, " ".join(_part(row.dataset) for row in table.rows if row.partial))
 
 
 def _part(dataset: str) -> str:

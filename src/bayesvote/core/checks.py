@@ -22,14 +22,45 @@ class Argument(NamedTuple):
     """A parameter with the value to give it, such as ``bad_lines='skip'`` or ``columns={'zip': 'category'}``."""
 
     name: str
-    value: str | dict[str, str] | None = None
+    value: str | bool | dict[str, str] | None = None
 
     def __str__(self) -> str:
         return self.name if self.value is None else f"{self.name}={self.value!r}"
 
 
+Advice = str | tuple[str | Argument, ...]  # text, or text with arguments in it
+
+
+def advice_text(advice: Advice, written: Callable[[Argument], str] = str) -> str:
+    """Join the parts of an advice; ``written`` formats the arguments.
+
+    >>> advice_text(("Read text with ", Argument("columns", {"zip": "category"}), "."))
+    "Read text with columns={'zip': 'category'}."
+    """
+    if isinstance(advice, str):
+        return advice
+    return "".join(written(part) if isinstance(part, Argument) else part for part in advice)
+
+
+class InputWarning(UserWarning):
+    """A warning about the input. Arguments in its text are fields, so that the command line can write them as options.
+
+    Examples
+    --------
+    >>> print(InputWarning("Leave it out with ", Argument("columns", {"id": "drop"}), "."))
+    Leave it out with columns={'id': 'drop'}.
+    """
+
+    def sentence(self, written: Callable[[Argument], str] = str) -> str:
+        """Return the text; ``written`` formats the arguments."""
+        return advice_text(self.args, written)
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+
 class RefusalError(Exception):
-    """Input that is refused. Its parts are fields, so that the command line can put them into its own words.
+    """Input that is refused. Its parts are fields, so that the command line can write parameters as options.
 
     Attributes
     ----------
@@ -42,7 +73,7 @@ class RefusalError(Exception):
     got
         What was given instead; empty if that goes without saying.
     do
-        What to do about it.
+        What to do about it: text, or a tuple of texts and arguments.
     using
         The argument that does it, if there is one; ``do`` leads up to it.
 
@@ -53,22 +84,22 @@ class RefusalError(Exception):
     """
 
     def __init__(
-        self, who: str, subject: str, must: str, got: str = "", do: str = "", using: Argument | None = None
+        self, who: str, subject: str, must: str, got: str = "", do: Advice = "", using: Argument | None = None
     ) -> None:
         super().__init__(who, subject, must, got, do, using)  # all of them, or the error could not be pickled
         self.who, self.subject, self.must, self.got, self.do, self.using = who, subject, must, got, do, using
 
     def sentence(self, subject: str | None = None, written: Callable[[Argument], str] = str) -> str:
-        """What is wrong and what to do, without who says so.
+        """Return what is wrong and what to do, without ``who``.
 
-        ``subject`` replaces the subject, and ``written`` says how to write an argument.
+        ``subject`` replaces the subject, and ``written`` formats the arguments.
         """
         text = f"{self.subject if subject is None else subject} {self.must}".lstrip()
         if self.got:
             text += f", got {self.got}"
         text += "."
         if self.do:
-            text += f" {self.do}"
+            text += f" {advice_text(self.do, written)}"
         if self.using:
             text += f" {written(self.using)}."
         return text
@@ -83,6 +114,10 @@ class InputError(RefusalError, ValueError):
 
 class InputTypeError(RefusalError, TypeError):
     """Something of a type that is refused."""
+
+
+class InputFileError(RefusalError, OSError):
+    """A file or an address that cannot be read or written."""
 
 
 class UnknownLabelError(InputError):

@@ -2,8 +2,9 @@
 
 from bayesvote.datasets.loading import Dataset, load_dataset, locate, scale
 from bayesvote.datasets.registry import DATASETS
-from bayesvote.io.open_stream import Stream, Survey, stream, stream_unlabelled, survey
-from bayesvote.io.readers import Chunk
+from bayesvote.io.chunks import Chunk
+from bayesvote.io.open_stream import Stream, stream, stream_unlabelled
+from bayesvote.io.survey import Survey, survey
 
 __all__ = [
     "DATASETS",

@@ -1,4 +1,4 @@
-"""Loading the paper's data sets: from a folder, the user's cache, this package, or the LIBSVM site."""
+"""Load the paper's data sets from a folder, the user's cache, this package, or the LIBSVM site."""
 
 import hashlib
 import lzma
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, InputError, one_of
-from bayesvote.datasets.registry import DATASETS, SITE, Facts
+from bayesvote.core.checks import Array, InputError, InputFileError, one_of
+from bayesvote.datasets.registry import DATASETS, SITE, DatasetFacts
 from bayesvote.io.open_stream import open_bytes, require_extra, stream
 from bayesvote.tables import is_table, read_table
 
@@ -37,9 +37,9 @@ class Dataset(NamedTuple):
     name
         The set's name.
     partial
-        Whether rows of the paper's set are missing.
+        True if rows of the paper's set are missing.
     source
-        Where it was found: "folder", "cache", "embedded" or "download".
+        Where it was loaded from: "folder", "cache", "embedded" or "download".
     provenance
         Where the rows come from, with their licence.
     """
@@ -60,17 +60,17 @@ class Dataset(NamedTuple):
 def load_dataset(name: str, *, progress: bool = True) -> Dataset:
     """Load one of the paper's thirteen data sets.
 
-    It is looked for as ``NAME.libsvm.xz`` in the folder that the environment variable BAYESVOTE_DATA names, in the
-    user's cache, and in this package; else it is downloaded from the LIBSVM site, or from the address in
-    BAYESVOTE_SITE, into the cache. Its rows, features, positives and, where known, the SHA-256 of its values are
-    checked, wherever it comes from.
+    The file ``NAME.libsvm.xz`` is searched for in the folder named by the environment variable BAYESVOTE_DATA, in the
+    user's cache, and in this package. Otherwise it is downloaded to the cache from the LIBSVM site, or from the address
+    in BAYESVOTE_SITE. The numbers of rows, features and positives and, if known, the SHA-256 of the values are checked
+    in every case.
 
     Parameters
     ----------
     name
         One of `DATASETS`.
     progress
-        Whether a download shows its progress on standard error.
+        Whether to show the progress of a download on standard error.
 
     Examples
     --------
@@ -93,19 +93,19 @@ def load_dataset(name: str, *, progress: bool = True) -> Dataset:
 
 
 def locate(name: str) -> tuple[str, Path]:
-    """Where a set is: its source and its file; for "download", the file in the cache that it would become."""
+    """Return the source of a data set and its file; for "download", the future file in the cache."""
     file = f"{name}.libsvm.xz"
     folder = os.environ.get("BAYESVOTE_DATA")
     places = {"folder": Path(folder) / file} if folder else {}
     places |= {"cache": cache_folder() / file, "embedded": _EMBEDDED / file}
     for source, path in places.items():
-        if os.path.isfile(path):  # unlike the method of Path, it takes a folder that is closed to us for an empty one
+        if os.path.isfile(path):  # unlike Path.is_file, returns False in a folder without permission
             return source, path
     return "download", places["cache"]
 
 
 def cache_folder() -> Path:
-    """The user's cache, as the operating system has it."""
+    """Return the user's cache folder of the operating system."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -126,10 +126,10 @@ def scale(X: Any) -> Any: ...
 def scale(X: Any) -> Any:
     """Map every feature to [-1, 1] by its least and largest value; a constant one becomes 0.
 
-    Sparse features are divided by their largest size instead, so that zeros stay zeros. Of a DataFrame, of pandas or
-    polars, the columns of numbers are mapped, and the others stay as they are.
+    Sparse features are divided by their largest absolute value instead, so that zeros stay zeros. In a DataFrame of
+    pandas or polars, number columns are mapped, and the others stay unchanged.
 
-    All rows decide the scale. Do not scale test rows together with training rows; classifiers scale numbers by
+    All rows determine the scale. Do not scale test rows together with training rows; classifiers scale numbers
     themselves.
 
     >>> scale(np.array([[1.0, 5.0, np.nan], [3.0, 5.0, 2.0], [2.0, 5.0, 4.0]]))
@@ -161,7 +161,7 @@ def scale(X: Any) -> Any:
 
 
 def fingerprint(X: "Sparse", y: NDArray[np.intp]) -> str:
-    """SHA-256 of the values, however they were written: of the shape, labels, and every value that is not 0."""
+    """Return the SHA-256 of the shape, the labels and all non-zero values, independent of their text format."""
     X = X.copy()
     X.eliminate_zeros()
     parts = (np.array(X.shape), y, np.diff(X.indptr), X.indices)
@@ -172,8 +172,10 @@ def fingerprint(X: "Sparse", y: NDArray[np.intp]) -> str:
     return digest.hexdigest()
 
 
-def _read(name: str, path: Path, part: Facts | None, remedy: str) -> "tuple[Sparse, NDArray[np.intp], Facts]":
-    """Read and check a set's file, which holds all rows or this part of them; also return which."""
+def _read(
+    name: str, path: Path, part: DatasetFacts | None, remedy: str
+) -> "tuple[Sparse, NDArray[np.intp], DatasetFacts]":
+    """Read and check the file of a data set; also return whether it has all rows or ``part``."""
     from scipy.sparse import csr_array, vstack
 
     def require(what: str, expected: object, got: object) -> None:
@@ -185,8 +187,8 @@ def _read(name: str, path: Path, part: Facts | None, remedy: str) -> "tuple[Spar
     try:
         chunks = list(stream(path, "libsvm", n_features=entry.features, chunk_size=16384))
     except ValueError as error:
-        must = f"must hold {name!r} as LIBSVM text"
-        raise InputError("load_dataset", str(path), must, f"this: {error}".removesuffix("."), remedy) from error
+        must = f"must contain {name!r} as LIBSVM text"
+        raise InputError("load_dataset", str(path), must, f"an error: {error}".removesuffix("."), remedy) from error
     n_rows = sum(len(chunk.y) for chunk in chunks)
     facts = part if part and n_rows == part.rows else entry.whole
     require("the number of rows", facts.rows, n_rows)
@@ -200,8 +202,8 @@ def _read(name: str, path: Path, part: Facts | None, remedy: str) -> "tuple[Spar
     return X, y, facts
 
 
-def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[np.intp], Facts]":
-    """Fetch a set's pieces, join and check them, and only then put them into the cache."""
+def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[np.intp], DatasetFacts]":
+    """Download the files of a data set, join and check them, and only then move them to the cache."""
     require_extra("load_dataset", "pooch", "data", f"to download {name!r}")
     if progress:
         require_extra("load_dataset", "tqdm", "data", "to show the progress of a download")
@@ -210,9 +212,9 @@ def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[n
     site = os.environ.get("BAYESVOTE_SITE", SITE)
     log = pooch.get_logger()
     level = log.level
-    with _beside(path, name) as folder:
+    with _temporary_folder(path, name) as folder:
         joined = Path(folder, path.name)
-        log.setLevel("WARNING")  # it would ask the user to note down each file's hash
+        log.setLevel("WARNING")  # it would tell the user to write down the hash of each file
         try:
             with lzma.open(joined, "wb", preset=1) as out:
                 for piece in DATASETS[name].pieces:
@@ -222,26 +224,24 @@ def _download(name: str, path: Path, progress: bool) -> "tuple[Sparse, NDArray[n
                         shutil.copyfileobj(file, out)
                     out.write(b"\n")
         except (OSError, EOFError) as error:
-            raise OSError(
-                f"load_dataset: {name!r} must be fetched from {address}, got this: {error}. Try again, or set "
-                f"BAYESVOTE_DATA to a folder that has {path.name}."
+            do = f"Try again, or set BAYESVOTE_DATA to a folder that contains {path.name}."
+            raise InputFileError(
+                "load_dataset", repr(name), f"must be downloaded from {address}", f"an error: {error}", do
             ) from error
         finally:
             log.setLevel(level)
-        found = _read(name, joined, None, "Nothing was kept: try again.")
+        found = _read(name, joined, None, "Nothing was saved. Try again.")
         os.replace(joined, path)
     return found
 
 
-def _beside(path: Path, name: str) -> tempfile.TemporaryDirectory[str]:
-    """Make a folder beside a file of the cache, for what becomes that file."""
+def _temporary_folder(path: Path, name: str) -> tempfile.TemporaryDirectory[str]:
+    """Make a temporary folder next to a file of the cache."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix=f"{name}-", dir=path.parent)
     except OSError as error:
         variable = {"win32": "LOCALAPPDATA", "darwin": "HOME"}.get(sys.platform, "XDG_CACHE_HOME")
-        raise OSError(
-            f"load_dataset: the cache {path.parent} must be a folder that can be written to, for {name!r} to be kept "
-            f"there, got this: {error}. Set {variable} to a folder that can, or BAYESVOTE_DATA to one that has "
-            f"{path.name}."
-        ) from error
+        must = f"must be a writable folder, so that {name!r} can be saved"
+        do = f"Set {variable} to a writable folder, or BAYESVOTE_DATA to a folder that contains {path.name}."
+        raise InputFileError("load_dataset", f"the cache {path.parent}", must, f"an error: {error}", do) from error

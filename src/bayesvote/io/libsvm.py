@@ -6,15 +6,18 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, InputError
-from bayesvote.io.lines import LONGEST_LINE, Lines, TooLong
-from bayesvote.io.readers import MOST_FEATURES, Assembler, BadLines, Chunk, LabelReader, fault, finite, too_long
+from bayesvote.core.checks import Argument, Array, InputError
+from bayesvote.io.chunks import MOST_FEATURES, Chunk, ChunkAssembler
+from bayesvote.io.faults import BadLines, fault, too_long
+from bayesvote.io.labels import LabelReader
+from bayesvote.io.lines import LONGEST_LINE, LineReader, TooLong
+from bayesvote.io.values import finite
 
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r") + b"\x7f"
 
 
 def read_libsvm(
-    lines: Lines,
+    lines: LineReader,
     chunk_size: int,
     n_features: int | None,
     bad: BadLines,
@@ -23,42 +26,42 @@ def read_libsvm(
     labelled: bool = True,
     stated: bool = True,
 ) -> Iterator[Chunk]:
-    """Read lines of a label and index:value pairs, in any order of the indices, which start at 1.
+    """Read lines of a label and index:value pairs. Indices start at 1 and may be in any order.
 
     Parameters
     ----------
     lines, chunk_size, bad
-        The text, how many lines to read at a time, and what to do with bad ones.
+        The text, the number of lines per chunk, and the policy for bad lines.
     n_features
         The width of the rows; None for that of each chunk.
     labels
-        What reads the labels.
+        Reader of the labels.
     labelled
-        Whether there are labels; if not, they may be there, and are left out.
+        True to read the labels, which every line must have; False to ignore them.
     stated
-        Whether the number of features was stated, not found in the file.
+        True if the number of features was stated, not counted in the file.
     """
     from scipy.sparse import csr_array
 
     from bayesvote.io import _libsvm_kernels as kernels
 
-    # Where the width was found in the file, bad lines did not count for it: their indices can be above.
+    # If the width was counted in the file, bad lines did not count: their indices can be larger.
     widest = n_features if n_features is not None and stated else max(n_features or 0, MOST_FEATURES)
 
     def fault_of(line: bytes, code: int) -> InputError:
         if code == kernels.NO_LABEL:
             return fault("it", "must start with a label", "an index:value pair")
         if code == kernels.NOT_A_PAIR:
-            return fault("after the label", "must come index:value pairs", "something else")
+            return fault("the text after the label", "must be index:value pairs", "something else")
         if code == kernels.ZERO:
             return fault("feature indices", "must start at 1", "0", "Add 1 to every index of the file.")
         largest = max((int(index) for index in re.findall(rb"\s(\d{1,10}):", line)), default=0)
         if stated and n_features is not None:
             return fault("feature indices", f"must be at most {widest}", str(largest))
-        do = "State the number of features if there are more."
+        do = ("If there are more features, state their number with ", Argument("n_features"), ".")
         return fault("feature indices", f"must be at most {widest}", str(largest), do)
 
-    assembler = Assembler(bad, labels)
+    assembler = ChunkAssembler(bad, labels)
     read = 0
     while batch := lines.batch(chunk_size):
         faults = _unreadable(batch, read + 1)
@@ -107,16 +110,16 @@ def _sort_pairs(columns: NDArray[np.int32], values: Array, line: slice) -> int |
 
 
 def _unreadable(batch: list[bytes], first: int) -> dict[int, InputError]:
-    """Empty the lines that are too long, no text, or several in one; return their faults, by the lines' numbers."""
+    """Empty the lines that are too long, not text, or contain carriage returns; return their errors by line number."""
     faults: dict[int, InputError] = {}
     for i, line in enumerate(batch):
         if type(line) is TooLong:
             faults[first + i] = too_long(LONGEST_LINE)
         elif len(line.translate(None, _CONTROLS)) < len(line):
-            faults[first + i] = fault("it", "must be text, without control characters", "one with some")
-        elif b"\r" in line and b"\r" in line.rstrip(b"\r"):  # after a comment, the kernel would pass over the rest
+            faults[first + i] = fault("it", "must be text without control characters", "some")
+        elif b"\r" in line and b"\r" in line.rstrip(b"\r"):  # the kernel would skip the rest after a comment
             must = "must end with a newline, not with a carriage return only"
-            faults[first + i] = fault("it", must, "carriage returns inside", "Convert the ends of the lines.")
+            faults[first + i] = fault("it", must, "carriage returns inside", "Convert the line endings.")
         else:
             continue
         batch[i] = b""
@@ -124,7 +127,7 @@ def _unreadable(batch: list[bytes], first: int) -> dict[int, InputError]:
 
 
 def _relabelled(line: bytes) -> bytes:
-    """Put a label at the start of a line, replacing any: the reader expects one."""
+    """Put a label at the start of a line, which the kernel expects, replacing any."""
     first, *rest = line.split(None, 1) or [b"#"]
     if first.startswith(b"#"):
         return line

@@ -1,42 +1,42 @@
-"""Lines of a file: none too long for the memory, and from a pipe as soon as they come."""
+"""Lines of a file, in bounded memory; from a pipe as soon as they arrive."""
 
 import os
 import select
 import time
 from typing import Protocol
 
-LONGEST_LINE = 2**24  # bytes; a longer line is a fault, of which only the start is kept
+LONGEST_LINE = 2**24  # bytes; a longer line is a bad line, of which only the start is kept
 _BLOCK = 2**16
-_BATCH = 2**23  # bytes of text that are taken at a time, however many rows were asked for
+_BATCH = 2**23  # bytes of text per batch, whatever the number of rows
 _KEPT = 40  # bytes of a line that is too long
 
 
 class Blocks(Protocol):
-    """A file that gives what is there, without waiting for more."""
+    """A file that returns the available bytes without waiting for more."""
 
     def read1(self, size: int, /) -> bytes:
-        """Return some bytes; none at the end."""
+        """Return some bytes, empty at the end."""
 
 
 class TooLong(bytes):
     """The start of a line that is too long to be read."""
 
 
-class Lines:
-    """Lines of a file, without their newlines, in batches.
+class LineReader:
+    """Reads the lines of a file, without their newlines, in batches.
 
     Parameters
     ----------
     file
         The file.
     live
-        The file descriptor of a pipe or a terminal, which may keep its reader waiting.
+        The file descriptor of a pipe or a terminal, which may have to be waited for.
 
     Attributes
     ----------
     flush_after
-        After how many seconds a batch from a pipe is handed over with the lines that have come; None to wait until it
-        is full.
+        Seconds after which a batch from a pipe is returned with the lines that have arrived; None to wait until it is
+        full.
     """
 
     def __init__(self, file: Blocks, live: int | None = None) -> None:
@@ -51,7 +51,7 @@ class Lines:
         self.flush_after: float | None = None
 
     def batch(self, most: int) -> list[bytes]:
-        """Return the next lines, at most so many; fewer if time or memory ask for it, none at the end."""
+        """Return the next lines, at most ``most``; fewer at the limit of time or memory, none at the end."""
         self.begin()
         lines: list[bytes] = []
         while len(lines) < most and self.fill(wait=not lines):
@@ -69,28 +69,28 @@ class Lines:
         return lines
 
     def begin(self) -> None:
-        """Begin a batch: its time and its size count from here."""
+        """Start a batch: reset its time and size."""
         self._due = None
         self._size = 0
 
     def extend(self, seconds: float) -> None:
-        """Wait so much longer for the lines of this batch."""
+        """Wait ``seconds`` longer for the lines of this batch."""
         self._due = time.monotonic() + seconds
 
     @property
     def ended(self) -> bool:
-        """Whether all lines were popped."""
+        """True once all lines have been popped."""
         return self._ended and not self._ready
 
     @property
     def full(self) -> bool:
-        """Whether the batch has taken as much memory as it may."""
+        """True once the batch has reached its memory limit."""
         return self._size > _BATCH
 
     def fill(self, wait: bool) -> bool:
-        """Return whether there is a line to pop; without waiting, False also means that none has come in time."""
+        """Return True if there is a line to pop; without waiting, False may mean that none has arrived in time."""
         while not self._ready:
-            if self._ended or not (wait or self._comes()):
+            if self._ended or not (wait or self._arrives()):
                 return False
             block = self._file.read1(_BLOCK)
             self._size += len(block)
@@ -108,23 +108,23 @@ class Lines:
         return True
 
     def pop(self) -> bytes:
-        """Return the next line, which must be there."""
+        """Return the next line; `fill` must have returned True."""
         return self._ready.pop()
 
     def ready(self, most: int) -> list[bytes]:
-        """Return the next lines that were read already, at most so many, and leave them to be popped."""
+        """Return the next buffered lines, at most ``most``, without popping them."""
         return self._ready[-1 : -1 - most : -1]
 
     def drop(self, n: int) -> None:
-        """Pass over so many of these."""
+        """Pop ``n`` buffered lines."""
         del self._ready[len(self._ready) - n :]
 
     def put_back(self, lines: list[bytes]) -> None:
-        """Give lines back, to be popped again."""
+        """Return lines to the buffer."""
         self._ready.extend(reversed(lines))
 
     def _add(self, part: bytes) -> None:
-        """Add to the line that has not ended; of one that is too long, only count."""
+        """Add to the unfinished line; only count the bytes of one that is too long."""
         if part and self._rest_size <= LONGEST_LINE:
             self._rest.append(part)
         self._rest_size += len(part)
@@ -138,8 +138,8 @@ class Lines:
         self._rest, self._rest_size = [], 0
         return line
 
-    def _comes(self) -> bool:
-        """Whether more can be read without waiting beyond the time for this batch."""
+    def _arrives(self) -> bool:
+        """Return True if bytes arrive within the time limit of this batch."""
         if self._live is None or self.flush_after is None or os.name != "posix":
             return True
         if self._due is None:

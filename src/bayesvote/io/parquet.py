@@ -1,6 +1,6 @@
-"""Reader of Parquet: the columns that are asked for, and no others."""
+"""Reader of Parquet: only the requested columns are read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import time
 from importlib import import_module
@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array, InputError
 from bayesvote.core.rows import LARGEST
+from bayesvote.io.chunks import Chunk, ChunkAssembler, OpenedFile
 from bayesvote.io.columns import Choose, Header
-from bayesvote.io.readers import Assembler, BadLines, Chunk, LabelReader, Reading, Stated, fault, shown, stated
+from bayesvote.io.faults import BadLines, StatedColumn, fault, shown, stated_columns
+from bayesvote.io.labels import LabelReader
+from bayesvote.io.read_options import ReadOptions
 
-_UNREADABLE = (ValueError, OverflowError)  # what Arrow raises for values that Python cannot hold
+_UNREADABLE = (ValueError, OverflowError)  # raised by Arrow for values that Python cannot represent
 
 
-def read_parquet(
-    file: BinaryIO, chunk_size: int, choose: Choose, bad: BadLines, *, kinds: Mapping[str, str], labels: str
-) -> Reading:
-    """Read the schema, choose columns by it, then read these and no others."""
+def read_parquet(file: BinaryIO, choose: Choose, bad: BadLines, options: ReadOptions) -> OpenedFile:
+    """Read the schema, choose columns, and read only these."""
+    kinds, labels = options.request.stated, options.labels
     import pyarrow.parquet
     import pyarrow.types
 
@@ -36,7 +38,7 @@ def read_parquet(
     columns = choose(header)
     features, label, default = columns
     names = [schema.names[j] for j in features]
-    # A category identifies its values exactly, so it must not go through floats.
+    # Categories are compared exactly, so they must not be converted to floats.
     exact = {j for j in features if kinds.get(schema.names[j]) == "category" and _is_exact(schema.field(j).type)}
     as_floats = [j for j in features if j not in exact]
     of_numbers = [j for j in as_floats if _is_number(schema.field(j).type) or _is_duration(schema.field(j).type)]
@@ -44,35 +46,35 @@ def read_parquet(
         kind = schema.field(j).type
         if j not in of_numbers and not _is_plain(kind):
             subject = f"column {schema.names[j]!r} of {bad.source}"
-            must = "must hold numbers, texts, truth values, dates or times"
+            must = "must hold numbers, text, booleans, dates or times"
             raise InputError(bad.who, subject, must, str(kind), "Drop it.")
     of_label = [] if label is None else [label]
     for j in (*features, *of_label):
         _check_zone(bad, schema.names[j], schema.field(j).type)
     as_table = bool(kinds) or not all(_is_number(schema.field(j).type) for j in features)
-    # Columns are asked for by name; where names are not unique, by place among all of them.
+    # Columns are read by name; if names are not unique, all are read and found by position.
     unique = len(set(schema.names)) == len(schema.names)
     read_places = sorted([*features, *of_label]) if unique else range(len(schema.names))
     asked = [schema.names[j] for j in read_places] if unique else None
-    of_kind = stated(columns, schema.names, kinds)
+    of_kind = stated_columns(columns, schema.names, kinds)
 
     def found_in(batch: Any) -> dict[int, Any]:
-        # Arrow reads geo.lat of a column geo, too, for one that is named "geo.lat", so places in a batch may shift.
+        # For a column named "geo.lat", Arrow also reads the field lat of a column geo, so positions may shift.
         place = {name: k for k, name in enumerate(batch.schema.names)}
         return {j: batch.column(place[schema.names[j]] if unique else j) for j in (*features, *of_label)}
 
     target = None if label is None else schema.names[label]
-    # Texts come as codes: a file that says once what stands in all rows must not decide how much memory they take.
+    # Read text as dictionary codes: a value that is stored once must not take memory for every row.
     table = opened([schema.names[j] for j in read_places if _is_text(schema.field(j).type)])
 
     reader = LabelReader(labels, target, default)
 
     def batches() -> Iterator[Any]:
         with _damage():
-            yield from table.iter_batches(batch_size=chunk_size, columns=asked)
+            yield from table.iter_batches(batch_size=options.chunk_size, columns=asked)
 
     def chunks() -> Iterator[Chunk]:
-        assembler = Assembler(bad, reader)
+        assembler = ChunkAssembler(bad, reader)
         read = 0
         for batch in batches():
             column = found_in(batch)
@@ -95,7 +97,7 @@ def read_parquet(
             yield from assembler.chunk(X, of_rows, np.arange(read + 1, read + 1 + len(values)), faults)
             read += batch.num_rows
         if read != table.metadata.num_rows:
-            raise OSError(f"it says that it has {table.metadata.num_rows:,} rows, and has {read:,}")
+            raise OSError(f"its metadata declares {table.metadata.num_rows:,} rows, but it has {read:,}")
 
     def categories() -> NDArray[Any] | None:
         if label is None or not unique or not pyarrow.types.is_dictionary(schema.field(label).type):
@@ -103,7 +105,7 @@ def read_parquet(
         of_groups = LabelReader(labels)
         found: set[Any] = set()
         for group in range(table.num_row_groups):
-            # Any row comes with the categories of its whole group. The first label decides whether labels are numbers.
+            # One row has the categories of its whole group. The first label decides whether labels are numbers.
             try:
                 with _damage():
                     batch = next(table.iter_batches(1, row_groups=[group], columns=[schema.names[label]]), None)
@@ -112,15 +114,15 @@ def read_parquet(
                     found.update(map(of_groups.read, _texts(column.to_pylist()) if group == 0 else []))
                     found.update(map(of_groups.read, _texts(column.dictionary.to_pylist())))
             except (InputError, OSError, *_UNREADABLE):
-                return None  # reading the rows will tell which of them is wrong
+                return None  # reading the rows will report the bad one
         return np.array(sorted(found)) if found else None
 
-    return Reading(len(names), names, chunks(), target, categories, table.metadata.num_rows, reader)
+    return OpenedFile(len(names), names, chunks(), target, categories, table.metadata.num_rows, reader)
 
 
 @contextmanager
 def _damage() -> Iterator[None]:
-    """Tell what cannot be read as damage: by Arrow or, of names and of the note that pandas leaves, by Python."""
+    """Convert errors of Arrow, and of Python for names and the metadata of pandas, to OSError."""
     from pyarrow import ArrowException
 
     try:
@@ -152,7 +154,7 @@ def _is_duration(kind: Any) -> bool:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether the values are texts, dates or times, or codes for some, or all missing."""
+    """Return True for text, dates, times and numbers, for dictionary codes of these, and for an empty column."""
     types = import_module("pyarrow.types")
     kind = kind.value_type if types.is_dictionary(kind) else kind
     tests = (_is_text, _is_number, _is_duration, types.is_date, types.is_timestamp, types.is_time, types.is_null)
@@ -160,19 +162,19 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _numbers(column: Any) -> Array:
-    """Numbers of a column, NaN where they are missing; durations are seconds, as tables in Python have them."""
+    """Return the numbers of a column, NaN where missing; durations in seconds, as for tables in Python."""
     from pyarrow import float64
 
     if not _is_duration(column.type):
         return np.asarray(column.cast(float64(), safe=False).to_numpy(zero_copy_only=False))
     found = column.to_numpy(zero_copy_only=False)
-    # Tables in Python have microseconds. Of longer units, these might not go into 64 bits.
+    # Tables in Python have microseconds. Longer units might not fit 64 bits in microseconds.
     found = found.astype("timedelta64[us]") if column.type.unit == "ns" else found
     return np.asarray(found / np.timedelta64(1, "s"))
 
 
 def _check_zone(bad: BadLines, name: str, kind: Any) -> None:
-    """Refuse times of which nobody here knows what they are in UTC."""
+    """Raise an error for a time zone that Python does not know."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -180,16 +182,16 @@ def _check_zone(bad: BadLines, name: str, kind: Any) -> None:
         try:
             import_module("pyarrow").array([0], kind).to_pylist()
         except (*_UNREADABLE, LookupError):
-            must = "must be in a time zone that is known here"
+            must = "must be in a known time zone"
             raise InputError(
                 bad.who, f"column {name!r} of {bad.source}", must, shown(kind.tz), "Convert it to UTC, or drop it."
             ) from None
 
 
 def _listed(
-    column: Any, name: str, first: int, faults: dict[int, InputError], of_kind: Stated | None = None
+    column: Any, name: str, first: int, faults: dict[int, InputError], of_kind: StatedColumn | None = None
 ) -> list[Any]:
-    """Values of a column; None for those that cannot be read, with a fault of their row."""
+    """Return the values of a column, None for those that cannot be read; add an error for their rows."""
     from pyarrow import ArrowException, types
 
     if not types.is_dictionary(column.type):
@@ -200,7 +202,7 @@ def _listed(
         n_missing = int(codes[:1].sum() < 0)
         try:
             distinct, unreadable = _values(column.dictionary.take(codes[n_missing:]))
-        except ArrowException as error:  # a code that is none
+        except ArrowException as error:  # an invalid code
             raise OSError(str(error)) from error
         distinct = [None] * n_missing + distinct
         values = [distinct[place] for place in places.tolist()]
@@ -222,7 +224,7 @@ def _listed(
 
 
 def _values(column: Any) -> tuple[list[Any], set[int]]:
-    """Values of an array, None for those that cannot be read, and the places of these."""
+    """Return the values of an array, None for those that cannot be read, and the positions of these."""
     try:
         return list(column.to_pylist()), set()
     except _UNREADABLE:
@@ -239,7 +241,7 @@ def _values(column: Any) -> tuple[list[Any], set[int]]:
 
 
 def _index(schema: Any) -> frozenset[int]:
-    """Places of the columns in which pandas has kept the index of its rows."""
+    """Return the positions of the columns in which pandas saved the index."""
     about = schema.pandas_metadata
     kept = about.get("index_columns") if isinstance(about, dict) else None
     names = {name for name in kept if isinstance(name, str)} if isinstance(kept, list) else set()
@@ -247,7 +249,7 @@ def _index(schema: Any) -> frozenset[int]:
 
 
 def _vast(X: NDArray[np.float64], names: list[str], first: int) -> dict[int, InputError]:
-    """Faults of the rows with values that no model takes, by their numbers."""
+    """Return the errors of rows with infinite or too large values, by row number."""
     vast = np.abs(X) > LARGEST
     return {
         first + i: fault(

@@ -1,4 +1,4 @@
-"""Opening a file or standard input, plain or compressed."""
+"""Open a file or standard input, plain or compressed."""
 
 import bz2
 import gzip
@@ -14,26 +14,26 @@ from typing import Any
 
 DAMAGE = (EOFError, OSError, zlib.error)
 _BUFFER = 2**16
-_MAGIC = 6  # bytes by which a compressed file is recognised
-# Of a frame, and of those that are to be skipped, which may come first.
+_MAGIC = 6  # bytes that identify a compressed file
+# Magic numbers of a frame, and of skippable frames, which may come first.
 _ZSTANDARD = (b"\x28\xb5\x2f\xfd", *(bytes([k]) + b"\x2a\x4d\x18" for k in range(0x50, 0x60)))
-_PIECE = 2**10  # compressed bytes at a time; four of them can hold 128 KiB
-_READ = 2**13  # compressed bytes at a time where what they give is bounded
-_XZ_MEMORY = 2**27  # bytes; xz -9, the preset that takes most, asks for half of it
+_PIECE = 2**10  # compressed bytes read at a time; four bytes can decompress to 128 KiB
+_READ = 2**13  # compressed bytes read at a time if the size of the output is bounded
+_XZ_MEMORY = 2**27  # bytes; xz -9, the largest preset, needs half of it
 MOST_MEMORY = "must need at most 128 MiB of memory to be decompressed"
 
 
 class TooMuchMemoryError(OSError):
-    """A file that says of itself that it takes more memory to decompress than files do."""
+    """A file that declares that it needs too much memory to decompress."""
 
 
 class Source(io.BufferedReader):
-    """What a file holds, decompressed.
+    """The decompressed bytes of a file.
 
     Attributes
     ----------
     live
-        The file descriptor, if it is a pipe or a terminal, whose rows come when they come and only once.
+        The file descriptor if it is a pipe or a terminal, which can be read only once, as rows arrive.
     """
 
     def __init__(self, content: io.RawIOBase, live: int | None, *below: io.IOBase) -> None:
@@ -42,25 +42,25 @@ class Source(io.BufferedReader):
         self._below = below
 
     def close(self) -> None:
-        """Close the file, too, unless it is standard input, which is not ours to close."""
+        """Also close the file, unless it is standard input."""
         super().close()
         for file in self._below:
             file.close()
 
 
 class _Prompt(io.RawIOBase):
-    """Gives what a file has, without waiting for more, but for the start, by which its format is recognised."""
+    """Returns the available bytes without waiting for more, except at the start, which identifies the format."""
 
     def __init__(self, file: Any, enough: int) -> None:
         self._file = file
-        self._enough = enough  # bytes of the first reading, unless a line ends before
+        self._enough = enough  # bytes of the first read, unless a line ends earlier
 
     def readable(self) -> bool:
-        """Whether this can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill the buffer as far as one reading does."""
+        """Fill the buffer with one read."""
         data = self._file.read1(len(buffer))
         while data and len(data) < min(self._enough, len(buffer)) and b"\n" not in data:
             more = self._file.read1(len(buffer) - len(data))
@@ -73,20 +73,20 @@ class _Prompt(io.RawIOBase):
 
 
 class _Compressed(io.BufferedReader):
-    """A compressed file: its decompressor gets what there is, where it would wait for a whole block."""
+    """A compressed file that returns the available bytes, so that the decompressor does not wait for a block."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read some bytes."""
+        """Return some bytes."""
         return self.read1(-1 if size is None else size)
 
 
 def is_replayable(name: str) -> bool:
-    """Whether a file can be read again: a pipe, a terminal and standard input cannot."""
+    """Return True if a file can be read again; a pipe, a terminal and standard input cannot."""
     return name != "-" and os.path.isfile(name)
 
 
 def open_bytes(name: str) -> Source:
-    """Open a file, "-" for standard input, for reading what it holds when decompressed."""
+    """Open a file, "-" for standard input, and decompress it."""
     below: list[io.IOBase] = []
     file: Any = sys.stdin.buffer
     if name != "-":
@@ -105,7 +105,7 @@ def open_bytes(name: str) -> Source:
 
 
 def open_seekable(name: str) -> Source:
-    """Open a file of which parts are read in any order."""
+    """Open a file for random access."""
     file: Any = open(name, "rb", buffering=_BUFFER)  # noqa: SIM115 - it is closed with the source
     if file.peek(_MAGIC).startswith(_ZSTANDARD):
         file.close()
@@ -140,21 +140,21 @@ def _new_xz() -> lzma.LZMADecompressor:
 
 
 class _Streams(io.RawIOBase):
-    """Compressed streams, one after the other, decompressed.
+    """Decompressor of one or more concatenated streams.
 
-    Python's own readers take whatever follows the first stream and is none for the end of the file, so that one wrong
-    byte there loses all rows after it. Here it is an error.
+    Python's own readers treat invalid bytes after the first stream as the end of the file, so that one wrong byte loses
+    all rows after it. Here it is an error.
 
     Parameters
     ----------
     compressed
         The file.
     new
-        Makes the decompressor of a stream.
+        Factory of a stream's decompressor.
     name
-        What errors call the format.
+        The name of the format in errors.
     padding
-        Zero bytes may follow a stream, in multiples of this; none by default.
+        Zero bytes that follow a stream must be a multiple of this; None if there must be none.
     """
 
     def __init__(
@@ -163,20 +163,20 @@ class _Streams(io.RawIOBase):
         self._compressed, self._new, self._name, self._padding = compressed, new, name, padding
         self._stream = new()
         self._number = 1  # of the stream
-        self._rest = b""  # read, and not yet given to it
+        self._rest = b""  # bytes read but not yet decompressed
         self._over = False
         self._at = 0
 
     def readable(self) -> bool:
-        """Whether this can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Whether any part can be read, if slowly."""
+        """Return True if the file supports random access, if slowly."""
         return self._compressed.seekable()
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill the buffer as far as the next few kilobytes of the file do; nothing is decompressed beyond it."""
+        """Fill the buffer from the next few kilobytes of the file, without decompressing more than fits."""
         data = b""
         while not data and self._has_more():
             given = b""
@@ -190,13 +190,13 @@ class _Streams(io.RawIOBase):
             except (OSError, lzma.LZMAError) as error:
                 if "limit" in str(error):
                     raise TooMuchMemoryError(MOST_MEMORY) from error
-                raise OSError(f"{self._name} stream {self._number} is damaged, or no stream: {error}") from error
+                raise OSError(f"{self._name} stream {self._number} is damaged or invalid: {error}") from error
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place, from the start unless it is ahead."""
+        """Move to a position; a position before the current one decompresses from the start."""
         if whence == io.SEEK_END:
             while self.read(_BUFFER):
                 pass
@@ -209,11 +209,11 @@ class _Streams(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """Return the place."""
+        """Return the position."""
         return self._at
 
     def _has_more(self) -> bool:
-        """Whether the file goes on; where a stream has ended, go to the next one."""
+        """Return True if there are more bytes; at the end of a stream, move to the next one."""
         if self._over or not self._stream.eof:
             return not self._over
         zeros = 0
@@ -232,7 +232,7 @@ class _Streams(io.RawIOBase):
 
 
 class _Zstandard(io.RawIOBase):
-    """Zstandard frames, decompressed; unlike the library's own reader it notices a cut file."""
+    """Decompressor of Zstandard frames; unlike the library's own reader, it detects a truncated file."""
 
     def __init__(self, compressed: io.BufferedReader) -> None:
         from zstandard import ZstdDecompressor
@@ -243,15 +243,15 @@ class _Zstandard(io.RawIOBase):
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:
-        """Whether this can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill the buffer as far as the next few kilobytes of the file do."""
+        """Fill the buffer from the next few kilobytes of the file."""
         from zstandard import ZstdError
 
         while not self._ready:
-            # Frames may be tiny: what is left of a piece is used up before more is read, lest it be copied ever again.
+            # Frames may be tiny: use the rest of a piece before reading more, or it would be copied for every frame.
             data = (self._frame.eof and self._frame.unused_data) or self._compressed.read(_PIECE)
             if self._frame.eof:
                 if not data:
@@ -272,6 +272,6 @@ class _Zstandard(io.RawIOBase):
 
 
 def require_extra(who: str, module: str, extra: str, purpose: str) -> None:
-    """Check that a library which only some users need is there, or say how to get it."""
+    """Raise an ImportError with the install command if an optional library is missing."""
     if find_spec(module) is None:
         raise ImportError(f"{who}: {module} must be installed {purpose}. Run: pip install 'bayesvote[{extra}]'")

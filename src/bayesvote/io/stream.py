@@ -6,38 +6,39 @@ from typing import Any
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import InputError
-from bayesvote.io.lines import Lines
-from bayesvote.io.readers import BadLines, Chunk, Reading
+from bayesvote.io.chunks import Chunk, OpenedFile
+from bayesvote.io.faults import BadLines
+from bayesvote.io.lines import LineReader
 from bayesvote.io.sources import DAMAGE, MOST_MEMORY, Source, TooMuchMemoryError
 
 
 class Stream(Iterator[Chunk]):
-    """Chunks of a file's rows, in order; made by `stream` and `stream_unlabelled`.
+    """Iterator over the chunks of a file, in order; returned by `stream` and `stream_unlabelled`.
 
     Attributes
     ----------
     n_features
         The number of features of every row.
     feature_names, label_name
-        Their names and that of the label's column, if the file has them.
+        The names of the features and of the label's column, or None if the file has none.
     skipped
-        How many bad lines were skipped so far.
+        Number of bad lines skipped so far.
     ignored
-        Names of columns that are neither features nor the label that ``target`` names; of `stream_unlabelled`.
+        For `stream_unlabelled`: names of columns that are neither features nor the label named by ``target``.
     unit
-        What the numbers of rows count: "line", or "row" of a Parquet file.
+        What row numbers count: "line", or "row" for a Parquet file.
     reports
-        The number and the fault of the first of them.
+        The line number and the error of the first bad lines.
     """
 
-    def __init__(self, file: Source, lines: Lines, reading: Reading, bad: BadLines) -> None:
+    def __init__(self, file: Source, lines: LineReader, opened: OpenedFile, bad: BadLines) -> None:
         self._file = file
         self._lines = lines
-        self._reading = reading
+        self._opened = opened
         self._bad = bad
-        self.n_features = reading.n_features
-        self.feature_names = reading.feature_names
-        self.label_name = reading.label_name
+        self.n_features = opened.n_features
+        self.feature_names = opened.feature_names
+        self.label_name = opened.label_name
         self.ignored: list[str] = []
 
     @property
@@ -52,26 +53,26 @@ class Stream(Iterator[Chunk]):
 
     @property
     def reports(self) -> list[str]:
-        """The number and the fault of the first skipped lines."""
+        """The line number and the error of the first skipped lines."""
         return list(self._bad.reports)
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows that the file states; None if it does not."""
-        return self._reading.n_rows
+        """Number of rows that the file declares, or None."""
+        return self._opened.n_rows
 
     @property
     def met_codes(self) -> bool:
-        """True if a label such as 01 was refused because the labels before it are numbers."""
-        return self._reading.labels is not None and self._reading.labels.met_codes
+        """True if a label such as 01 was rejected because the labels before it are numbers."""
+        return self._opened.labels is not None and self._opened.labels.met_codes
 
     def categories(self) -> NDArray[Any] | None:
-        """The labels that the file announces, in order: those of a categorical Parquet column; None if it does not."""
-        return self._reading.categories()
+        """Return the labels that the file declares, sorted (a categorical Parquet column), or None."""
+        return self._opened.categories()
 
     def __next__(self) -> Chunk:
         try:
-            return next(self._reading.chunks)
+            return next(self._opened.chunks)
         except DAMAGE as error:
             self.close()
             raise damaged(self._bad, error) from error
@@ -86,7 +87,7 @@ class Stream(Iterator[Chunk]):
 
     @property
     def flush_after(self) -> float | None:
-        """Seconds after which a chunk of a live stream is handed over with the rows that have come."""
+        """Seconds after which a live stream returns a chunk with the rows that have arrived."""
         return self._lines.flush_after
 
     @flush_after.setter
@@ -94,12 +95,14 @@ class Stream(Iterator[Chunk]):
         self._lines.flush_after = seconds
 
     def close(self) -> None:
-        """Close the file; happens by itself at its end."""
+        """Close the file; done automatically at its end."""
         self._file.close()
 
 
 def damaged(bad: BadLines, error: BaseException) -> InputError:
-    """Return what is wrong with a file that cannot be read to its end."""
+    """Return the error for a file that cannot be read to its end."""
     if isinstance(error, TooMuchMemoryError):
         return InputError(bad.who, bad.source, MOST_MEMORY, "more", "Compress it again, for example with xz -9.")
-    return InputError(bad.who, bad.source, "must be a whole file", f"a damaged or cut one: {error}", "Fetch it again.")
+    return InputError(
+        bad.who, bad.source, "must be a complete file", f"a damaged or truncated one: {error}", "Download it again."
+    )

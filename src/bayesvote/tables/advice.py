@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import Array, Labels
+from bayesvote.core.checks import Advice, Argument, Array, Labels
 from bayesvote.tables.cells import Cells, Sort, Table
 from bayesvote.tables.date_texts import of_digits
 from bayesvote.tables.kinds import Kind
@@ -18,18 +18,18 @@ _MAJORITY = 0.95  # share of a label beyond which nearly every column predicts i
 _ALONE = 0.999  # share of the rows whose label a column predicts by itself
 
 
-def advice(table: Table, kinds: Mapping[str, Kind], y: Labels) -> Iterator[tuple[str, str]]:
+def advice(table: Table, kinds: Mapping[str, Kind], y: Labels) -> Iterator[tuple[str, Advice]]:
     """Yield the names of suspicious columns and a warning for each. ``kinds`` names the columns to check."""
     if table.n < _LEAST_ROWS:
         return
     some = np.unique(np.linspace(0, table.n - 1, min(table.n, _SOME_ROWS)).astype(np.intp))
     for name, kind in kinds.items():
-        found = _suspicion(table.columns[name], kind, y, some)
+        found = _suspicion(name, table.columns[name], kind, y, some)
         if found:
-            yield name, found.replace("NAME", repr(name))
+            yield name, found
 
 
-def _suspicion(cells: Cells, kind: Kind, y: Labels, some: NDArray[np.intp]) -> str:
+def _suspicion(name: str, cells: Cells, kind: Kind, y: Labels, some: NDArray[np.intp]) -> Advice:
     part, labels = cells.take(some), y[some]
     known = ~part.missing()
     part, labels = part.take(np.flatnonzero(known)), labels[known]
@@ -43,25 +43,37 @@ def _suspicion(cells: Cells, kind: Kind, y: Labels, some: NDArray[np.intp]) -> s
         values = np.unique(part.numbers, return_inverse=True)[1]
     if _tells(values, labels, ordered=kind != Kind.CATEGORY):
         return (
-            "predicts the label alone. If it is known only after the label, leave it out with columns={NAME: 'drop'}."
+            "predicts the label alone. If it is known only after the label, leave it out with ",
+            _stated(name, "drop"),
+            ".",
         )
     if kind == Kind.DATE:
         return ""
     if kind == Kind.NUMBER and _are_dates(part):
         return (
-            f"holds numbers such as {part.numbers[0]:.0f}, which look like dates and are read as numbers. "
-            "State columns={NAME: 'date'} to read dates, or 'number' if numbers are meant."
+            f"holds numbers such as {part.numbers[0]:.0f}, which look like dates and are read as numbers. ",
+            "State ",
+            _stated(name, "date"),
+            " to read dates, or ",
+            _stated(name, "number"),
+            " if numbers are meant.",
         )
     whole = bool(np.all(part.numbers == np.floor(part.numbers)))
     if (kind == Kind.CATEGORY or (kind == Kind.NUMBER and whole)) and _differ(values):
         n, different = _counts(cells, kind)
         if different >= _DIFFERENT * n:
             return (
-                f"looks like an identifier: {different:,} of {n:,} values are different. Leave it out with "
-                f"columns={{NAME: 'drop'}}, or state its kind, for example columns={{NAME: '{kind.name.lower()}'}}. "
-                "Turn free text into numbers first, for example with scikit-learn's HashingVectorizer."
+                f"looks like an identifier: {different:,} of {n:,} values are different. Leave it out with ",
+                _stated(name, "drop"),
+                ", or state its kind, for example ",
+                _stated(name, kind.name.lower()),
+                ". Turn free text into numbers first, for example with scikit-learn's HashingVectorizer.",
             )
     return ""
+
+
+def _stated(name: str, kind: str) -> Argument:
+    return Argument("columns", {name: kind})
 
 
 def _differ(values: NDArray[np.intp]) -> bool:

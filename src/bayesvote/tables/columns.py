@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import InputError, InputTypeError, Labels, integer, one_of
+from bayesvote.core.checks import (
+    Advice,
+    Argument,
+    InputError,
+    InputTypeError,
+    InputWarning,
+    Labels,
+    integer,
+    one_of,
+)
 from bayesvote.core.rows import Rows, started
 from bayesvote.core.state import Learned, Part, like, require
 from bayesvote.core.warn import warn
@@ -190,16 +199,23 @@ class Columns(Part):
         if ambiguous:
             self.warn(
                 name,
-                f"holds dates such as {ambiguous!r}, in which day and month are ambiguous. They are read with the "
-                f"month first. If the day comes first, state columns={{{name!r}: 'day_first'}}; else 'month_first'.",
+                (
+                    f"holds dates such as {ambiguous!r}, in which day and month are ambiguous. They are read with the "
+                    "month first. If the day comes first, state ",
+                    Argument("columns", {name: "day_first"}),
+                    "; else ",
+                    Argument("columns", {name: "month_first"}),
+                    ".",
+                ),
             )
         return order
 
-    def warn(self, name: str, message: str) -> None:
+    def warn(self, name: str, message: Advice) -> None:
         """Warn about a column, once."""
         if name not in self._warned:
             self._warned.add(name)
-            warn(f"{self.who}: column {name!r} {message}")
+            parts = (message,) if isinstance(message, str) else message
+            warn(InputWarning(f"{self.who}: column {name!r} ", *parts))
 
     def advise(self, table: Table, y: Labels) -> None:
         """Warn about columns that look like identifiers, dates in digits or leaks, unless their kind is stated."""
@@ -349,9 +365,14 @@ class Columns(Part):
         for name in [self._names[j] for j in new if self._names[j] not in (self.columns or {})]:
             self.warn(
                 name,
-                f"has more than {self.max_texts} different texts; the others share {self.n_buckets} features. "
-                f"State columns={{{name!r}: 'category'}} to count the classes of every text, or {{{name!r}: 'drop'}} "
-                "to leave the column out.",
+                (
+                    f"has more than {self.max_texts} different texts; the others share {self.n_buckets} features. "
+                    "State ",
+                    Argument("columns", {name: "category"}),
+                    " to count the classes of every text, or ",
+                    Argument("columns", {name: "drop"}),
+                    " to leave the column out.",
+                ),
             )
 
 

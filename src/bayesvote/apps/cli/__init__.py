@@ -1,7 +1,6 @@
 """The command line: ``bayesvote``, or ``python -m bayesvote``."""
 
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -13,12 +12,12 @@ from typing import Any
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code: 0, 1 for a failure, 2 for wrong usage, 130 for an interruption.
 
-    Errors are one sentence on standard error; with ``--debug`` or the environment variable BAYESVOTE_DEBUG, the
-    traceback as well.
+    Errors are one sentence on standard error. ``--debug`` or the environment variable BAYESVOTE_DEBUG adds the
+    traceback.
     """
     try:
         return _main(list(sys.argv[1:] if arguments is None else arguments))
-    except KeyboardInterrupt:  # while the parts of the library are loaded
+    except KeyboardInterrupt:  # while the library is imported
         return _stopped()
 
 
@@ -46,16 +45,16 @@ def _call(arguments: list[str], debug: bool) -> int:
         with warnings.catch_warnings(), output():
             warnings.showwarning = _warn
             code = app(arguments, prog_name="bayesvote", standalone_mode=False)
-            sys.stdout.flush()  # here, where a closed pipe is still caught
+            sys.stdout.flush()  # here, where an error of a closed pipe is still handled
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # no arguments ask for the help
+        if type(error).__name__ == "NoArgsIsHelpError":  # without arguments, show the help
             print(error.format_message())
             return 0
         context = getattr(error, "ctx", None)
         help_of = getattr(context, "command_path", "bayesvote")
         near = getattr(error, "possibilities", None)
-        message = f"{error.message}. Did you mean {' or '.join(sorted(near))}?" if near else _refusal(error)
+        message = f"{error.message}. Did you mean {' or '.join(sorted(near))}?" if near else _message(error)
         stop = "" if message.endswith((".", "?")) else "."
         return _fail(error, f"{message}{stop} See {help_of} --help.", error.exit_code, debug)
     except WrongUsageError as error:
@@ -64,7 +63,7 @@ def _call(arguments: list[str], debug: bool) -> int:
         return _fail(cause, text, 2, debug)
     except (KeyboardInterrupt, InterruptionError, typer.Abort):
         return _stopped()
-    except (BrokenPipeError, ClosedPipeError):  # the reader, such as head, is gone
+    except (BrokenPipeError, ClosedPipeError):  # the reader, such as head, has exited
         _close_output()
         return 1
     except Exception as error:
@@ -79,21 +78,21 @@ def _stopped() -> int:
 
 
 def _close_output() -> None:
-    """Let nothing more be written. Python would complain again when it closes standard output."""
+    """Discard further output, or Python would report another error when it closes standard output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _refusal(error: Any) -> str:
-    """What Typer says, with the value that it refuses."""
-    said = str(error.format_message())
-    reasons = getattr(error.__cause__, "errors", None)  # of the library by which Typer reads numbers
+def _message(error: Any) -> str:
+    """Return the message of Typer, with the invalid value."""
+    message = str(error.format_message())
+    reasons = getattr(error.__cause__, "errors", None)  # of pydantic, which parses numbers for Typer
     if reasons is None:
-        return said
-    return f"{said.removesuffix('.')}, got {str(reasons()[0]['input'])!r}."
+        return message
+    return f"{message.removesuffix('.')}, got {str(reasons()[0]['input'])!r}."
 
 
 def _options(arguments: list[str]) -> set[str]:
-    """All options of the command that was called."""
+    """Return the options of the command that was called."""
     from typer.main import get_command
 
     from bayesvote.apps.cli.app import app
@@ -113,13 +112,9 @@ def _fail(error: BaseException, text: str, code: int, debug: bool) -> int:
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """Say a warning of the library as a sentence, without the line of code that it comes from."""
+    """Print a warning as a sentence, without the line of code that raised it."""
+    from bayesvote.apps.cli.errors import written
     from bayesvote.apps.cli.show import note
+    from bayesvote.core.checks import InputWarning
 
-    # Kinds of columns are options here: {'zip': 'category'} is --category 'zip'.
-    text = re.sub(r"(?:columns=)?\{'([^']*)': '(\w+)'\}", _option, str(message))
-    note(text.replace("'month_first'", "--month-first").replace("'day_first'", "--day-first"))
-
-
-def _option(stated: re.Match[str]) -> str:
-    return f"--{stated[2].replace('_', '-')} '{stated[1]}'"
+    note(message.sentence(written) if isinstance(message, InputWarning) else str(message))

@@ -1,4 +1,4 @@
-"""``bench``: how fast the models are on this machine, compared with a bare matrix product."""
+"""Work of ``bench``: the speed of the models on this machine, compared with a matrix product."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ _FEATURES, _MEMBERS = 54, 100
 
 
 class Speed(NamedTuple):
-    """Microseconds per row of one model, and as a multiple of the bare product."""
+    """Time per row of one model in microseconds, and as a multiple of the matrix product."""
 
     model: str
     us_per_row: float
@@ -38,7 +38,7 @@ class Speed(NamedTuple):
 
 
 def bench(*, as_json: bool) -> None:
-    """Measure and show."""
+    """Measure the models and show a table."""
     X, y = _synthetic(100_000)
     product = product_seconds(X, _MEMBERS) / len(X)
     speeds = []
@@ -54,14 +54,14 @@ def bench(*, as_json: bool) -> None:
         return
     table = Table(box=None, padding=(0, 2), pad_edge=False, header_style="dim")
     table.add_column("model, test-then-train", no_wrap=True)
-    for head in ("us a row", "rows/s", "times X @ W"):
+    for head in ("us per row", "rows/s", "times X @ W"):
         table.add_column(head, justify="right", no_wrap=True)
     for speed in speeds:
         table.add_row(speed.model, f"{speed.us_per_row:.2f}", f"{1e6 / speed.us_per_row:,.0f}", f"{speed.products:.1f}")
     screen = show.console()
     screen.print(
-        f"{_MEMBERS} members, {_FEATURES} features, 12 of them not 0. "
-        f"The product X @ W takes {1e6 * product:.2f} us a row.\n"
+        f"{_MEMBERS} members, {_FEATURES} features, 12 of them non-zero. "
+        f"The product X @ W takes {1e6 * product:.2f} us per row.\n"
     )
     screen.print(table)
 
@@ -73,7 +73,7 @@ def _synthetic(n: int) -> tuple[Array, Labels]:
 
 
 def product_seconds(X: Array, n_members: int) -> float:
-    """The bare product of all rows with a weight matrix, the limit that models are measured against."""
+    """Return the time of the product of all rows with a weight matrix: the limit for the models."""
     W = np.random.default_rng(0).standard_normal((X.shape[1], n_members))
 
     def once() -> float:
@@ -82,7 +82,7 @@ def product_seconds(X: Array, n_members: int) -> float:
         return time.perf_counter() - start
 
     seconds = min(once() for _ in range(5))
-    time.sleep(1)  # BLAS threads go on spinning for a while and would take a core from what follows
+    time.sleep(1)  # BLAS threads spin for a while and would slow down the next measurement
     return seconds
 
 
@@ -92,7 +92,7 @@ def _seconds(make: Callable[[], Any], X: Array, y: Labels) -> float:
 
 
 def _models(X: Array, y: Labels) -> Iterator[tuple[str, Callable[[], Any], int]]:
-    """Name, maker, and number of rows that are enough to measure it, of every model."""
+    """Yield the name of each model, its factory, and the number of rows to measure it with."""
     d = _FEATURES
 
     def frozen() -> Ensemble:

@@ -1,4 +1,4 @@
-"""``datasets``: the paper's thirteen sets, and where each is."""
+"""Work of ``datasets``: the paper's thirteen data sets, and where to find them."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _PLACES = {
 
 
 def list_all(*, as_json: bool) -> None:
-    """Show all sets."""
+    """Show all data sets."""
     found = [_entry(name) for name in DATASETS]
     if as_json:
         show.as_json(found)
@@ -42,12 +42,12 @@ def list_all(*, as_json: bool) -> None:
 
 
 def check(name: str) -> None:
-    """Refuse a name that no data set has."""
+    """Raise an error for an unknown name."""
     one_of("datasets", "name", name, DATASETS)
 
 
 def describe(name: str, *, as_json: bool) -> None:
-    """Show one set: its facts and its provenance."""
+    """Show one data set: its size and its source."""
     entry = _entry(name)
     if entry["source"] == "download":
         pieces = ", ".join(DATASETS[name].pieces)

@@ -1,4 +1,4 @@
-"""The state of ``run`` in one file, replaced in one step: it is complete whenever the process is stopped."""
+"""Checkpoints of ``run``: one file, replaced atomically."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _FORMAT = "bayesvote checkpoint 4"
 
 
 class Checkpoint(NamedTuple):
-    """A run after some rows.
+    """The state of a run after some rows.
 
     Attributes
     ----------
@@ -32,17 +32,17 @@ class Checkpoint(NamedTuple):
     columns
         The names of the features and of the label, if the stream has them.
     total
-        How many rows the stream has, if known.
+        The number of rows of the stream, if known.
     sums
-        Checksums of the rows so far, by which the stream is recognised; None if it went on with ``--from-here``.
+        Checksums of the rows so far, which identify the stream; None if it was resumed with ``--from-here``.
     predictions
-        The length of the file of predictions in bytes and its checksum, None if there is none.
+        The length in bytes and the checksum of the file of predictions; None without such a file.
     tally
-        The figures so far.
+        The metrics so far.
     waiting
-        Rows of a stream that comes only once, if they were predicted and wait for their label; None if there are none.
+        Predicted rows that wait for their labels, of a stream that cannot be read again; None if there are none.
     forecasts
-        What the predictions of the rows were made of that wait for their label; None if there are none.
+        Scores and losses of the predicted rows that wait for their labels; None if there are none.
     model
         The model so far.
     """
@@ -66,13 +66,13 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def load(cls, path: Path) -> "Checkpoint":
-        """Read the file, if it is complete."""
+        """Read the file and verify its checksum."""
         head, _, body = path.read_bytes().partition(b"\n")
         if not head.startswith(_FORMAT.encode()):
             must = "must be a checkpoint of this version of bayesvote"
             do = "Name the right file with --checkpoint, or a new one to start again."
             raise InputError("", str(path), must, "another file", do)
-        must = "must be as it was written, but it is cut or altered"
+        must = "must be a complete checkpoint, but it is truncated or changed"
         if head.split()[-1] != hashlib.sha256(body).hexdigest().encode():
             raise InputError("", str(path), must, do="Delete it and start again.")
         about, _, model = body.partition(b"\n")
@@ -84,7 +84,7 @@ class Checkpoint(NamedTuple):
         return found
 
     def check(self) -> None:
-        """Refuse what `save` does not write; a checksum can be altered along with the rest."""
+        """Raise an error for anything that `save` does not write; a checksum can be forged."""
         kinds = {
             "settings": dict,
             "classes": list,
@@ -114,14 +114,14 @@ class Checkpoint(NamedTuple):
 
 
 class Fingerprint:
-    """Checksums of rows and their labels, the same for chunks of any size."""
+    """Checksums of rows and their labels, independent of the chunk size."""
 
     def __init__(self) -> None:
         self._sums: dict[str, Any] = {}
         self.rows = 0
 
     def copy(self) -> "Fingerprint":
-        """Another one of the same rows."""
+        """Return a copy."""
         other = Fingerprint()
         other._sums = {name: digest.copy() for name, digest in self._sums.items()}
         other.rows = self.rows
@@ -147,12 +147,31 @@ class Fingerprint:
 
     @property
     def sums(self) -> list[str]:
-        """One for each part of the rows."""
+        """One checksum for each part of the rows."""
         return [f"{name} {digest.hexdigest()}" for name, digest in self._sums.items()]
 
 
+def joined(rows: list[Chunk]) -> tuple[Any, NDArray[Any]]:
+    """Concatenate rows of the same kind."""
+    X: Any = [row.X for row in rows]
+    if isinstance(X[0], dict):
+        together: Any = {
+            name: np.concatenate([x[name] for x in X])
+            if isinstance(values, np.ndarray)
+            else [value for x in X for value in x[name]]
+            for name, values in X[0].items()
+        }
+    elif isinstance(X[0], np.ndarray):
+        together = np.concatenate(X)
+    else:
+        from scipy.sparse import csr_array, vstack
+
+        together = csr_array(vstack(X, format="csr"))
+    return together, np.concatenate([row.y for row in rows])
+
+
 def packed(X: Any, y: NDArray[Any]) -> dict[str, Any]:
-    """Rows in types that JSON has."""
+    """Convert rows to types of JSON."""
     if isinstance(X, dict):
         columns = {name: list(values) for name, values in X.items()}
         return {"columns": columns, "numbers": [name for name in X if isinstance(X[name], np.ndarray)], "y": y.tolist()}
@@ -163,7 +182,7 @@ def packed(X: Any, y: NDArray[Any]) -> dict[str, Any]:
 
 
 def unpacked(rows: dict[str, Any]) -> Chunk:
-    """Rows again; the numbers of their lines are not known any more."""
+    """Convert rows back; their line numbers are lost."""
     y = np.array(rows["y"])
     X: Any
     if "columns" in rows:
@@ -178,7 +197,7 @@ def unpacked(rows: dict[str, Any]) -> Chunk:
 
 
 def packed_forecasts(forecasts: Forecast | None) -> dict[str, Any] | None:
-    """Return forecasts in types that JSON has."""
+    """Convert forecasts to types of JSON."""
     if forecasts is None:
         return None
     return {
@@ -188,7 +207,7 @@ def packed_forecasts(forecasts: Forecast | None) -> dict[str, Any] | None:
 
 
 def unpacked_forecasts(packed: dict[str, Any], blank: Forecast) -> Forecast:
-    """Return forecasts that fit a model, of which ``blank`` is one of no rows."""
+    """Convert forecasts back; ``blank`` is a forecast of no rows by the same model."""
     if packed.keys() != set(Forecast._fields):
         raise ValueError("forecasts")
     arrays = {

@@ -1,7 +1,7 @@
-"""``run`` and ``reproduce`` on many processes: the options, and learning from shards."""
+"""Training and experiments on many processes: the options, and learning from shards."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,7 @@ import typer
 from bayesvote.apps.cli.errors import usage
 
 if TYPE_CHECKING:
-    from bayesvote.apps.cli.settings import Settings
+    from bayesvote.apps.cli.settings import RunSettings
 
 _ENGINES = ("dask", "loop")
 
@@ -36,42 +36,47 @@ EngineName = Annotated[
     _option(
         metavar="NAME",
         callback=_engine,
-        help="dask, or loop for one process. FILE is then a glob in quotes, and each file a shard.",
+        help="Train on many files: dask, or loop for a single process. FILE is then a glob in quotes; each file is one "
+        "shard.",
     ),
 ]
 Workers = Annotated[
-    int | None, _option(min=1, metavar="N", help="Worker processes on this machine; one per core by default.")
+    int | None, _option(min=1, metavar="N", help="Number of worker processes on this machine; one per core by default.")
 ]
 Scheduler = Annotated[
-    str | None, _option(metavar="ADDRESS", help="A Dask scheduler that runs already, such as tls://node:8786.")
+    str | None, _option(metavar="ADDRESS", help="Address of a running Dask scheduler, such as tls://node:8786.")
 ]
 Insecure = Annotated[
-    bool, _option("--insecure", help="Talk to a scheduler on another machine without TLS. Dask runs what it is sent.")
+    bool,
+    _option(
+        "--insecure",
+        help="Allow a scheduler on another machine without TLS. Anyone who can reach it can then run code.",
+    ),
 ]
 RecordFolder = Annotated[
-    Path | None, _option(metavar="FOLDER", help="Keeps finished shards; the same command goes on from there.")
+    Path | None, _option(metavar="FOLDER", help="Save finished shards in this folder; the same command then resumes.")
 ]
 BadShards = Annotated[
     str,
-    _option(metavar="NAME", callback=_bad_shards, help="What to do with a file that cannot be learned: error or skip."),
+    _option(metavar="NAME", callback=_bad_shards, help="How to handle files that cannot be learned: error or skip."),
 ]
-TimeLimit = Annotated[float | None, _option(min=0.001, metavar="SECONDS", help="Stop with an error after so long.")]
+TimeLimit = Annotated[float | None, _option(min=0.001, metavar="SECONDS", help="Stop with an error after this time.")]
 
 
 @dataclass(frozen=True)
 class Sharding:
-    """What does the work, and what becomes of shards that fail."""
+    """The engine that does the work, and how failing shards are handled."""
 
-    name: str | None
-    workers: int | None = None
-    scheduler: str | None = None
-    insecure: bool = False
-    record: Path | None = None
-    bad_shards: str = "error"
-    time_limit: float | None = None
+    engine: EngineName = None
+    workers: Workers = None
+    scheduler: Scheduler = None
+    insecure: Insecure = False
+    record: RecordFolder = None
+    bad_shards: BadShards = "error"
+    time_limit: TimeLimit = None
 
     def check(self) -> None:
-        """Refuse options that need others."""
+        """Raise an error for options that need others."""
         given: dict[str, Any] = {
             "--workers": self.workers,
             "--scheduler": self.scheduler,
@@ -80,44 +85,46 @@ class Sharding:
         shards: dict[str, Any] = {"--record": self.record, "--time-limit": self.time_limit}
         shards["--bad-shards"] = None if self.bad_shards == "error" else self.bad_shards
         for option, value in (given | shards).items():
-            if value is not None and self.name is None:
+            if value is not None and self.engine is None:
                 raise typer.BadParameter("it needs --engine.", param_hint=option)
-            if value is not None and self.name != "dask" and option in given:
+            if value is not None and self.engine != "dask" and option in given:
                 raise typer.BadParameter("it needs --engine dask.", param_hint=option)
         if self.workers is not None and self.scheduler is not None:
-            raise typer.BadParameter("a scheduler has workers of its own.", param_hint="--workers")
+            raise typer.BadParameter("a scheduler has its own workers.", param_hint="--workers")
 
     def refuse(self, options: dict[str, Any]) -> None:
-        """Refuse options that only a single stream has."""
+        """Raise an error for options that only apply to a single stream."""
         for option, value in options.items():
             if value is not None:
-                raise typer.BadParameter("shards have none. Leave out --engine, or this.", param_hint=option)
+                raise typer.BadParameter("it cannot be used with --engine.", param_hint=option)
 
-    def engine(self) -> Any:
-        """The engine, which is to be entered; None if none is asked for."""
-        if self.name is None:
+    def started(self) -> Any:
+        """Return the engine, a context manager; None without ``--engine``."""
+        if self.engine is None:
             return None
         from bayesvote.apps.distributed import Dask, Loop
 
-        if self.name == "loop":
+        if self.engine == "loop":
             return Loop()
         with usage():
             return Dask(self.workers, scheduler=self.scheduler, insecure=self.insecure)
 
-    def learn(self, file: str, settings: "Settings", *, model_out: Path | None, as_json: bool) -> int:
-        """Learn from the files that a glob names, and show the result; return the exit code."""
+    def learn(self, file: str, settings: "RunSettings", *, model_out: Path | None, as_json: bool) -> int:
+        """Learn from the files of a glob, and show the result; return the exit code."""
         from bayesvote.apps.cli import show
-        from bayesvote.apps.distributed import Job, Reading
+        from bayesvote.apps.distributed import Job
         from bayesvote.io.model_file import save
 
-        if file == "-" or settings.model != "bayesian" or settings.delay:
-            what = {"FILE": file == "-", "--model": settings.model != "bayesian", "--delay": bool(settings.delay)}
-            raise typer.BadParameter("it must be left as it is with --engine.", param_hint=next(filter(what.get, what)))
+        model_name, delay = settings.model.model, settings.labels.delay
+        wrong = {"FILE": file == "-", "--model": model_name != "bayesian", "--delay": bool(delay)}
+        for option, is_wrong in wrong.items():
+            if is_wrong:
+                raise typer.BadParameter("this value cannot be used with --engine.", param_hint=option)
         with usage():
             classifier: Any = settings.classifier()
-        classes = settings.named_classes() or None
+        classes = settings.labels.named() or None
         start = time.perf_counter()
-        engine = self.engine()
+        engine = self.started()
         with _Bar() as bar, engine:
             if engine.link:
                 show.note(f"Dask's dashboard: {engine.link}")
@@ -130,7 +137,7 @@ class Sharding:
             )
             named = _numbers(classes)
             text = named is not None and isinstance(named[0], str)
-            reading = Reading(**settings.reading(), labels="text" if text else "auto")
+            reading = replace(settings.reading, labels="text" if text else "auto")
             model = job.fit(file, classifier, reading=reading, classes=named)
             error = job.error(model)
         if model_out is not None:
@@ -147,7 +154,7 @@ class Sharding:
             "classes": model.classes_.tolist(),
             "features": model.n_features_in_,
             "seconds": time.perf_counter() - start,
-            "settings": asdict(settings),
+            "settings": settings.stored(),
             "model": model_out and str(model_out),
         }
         if as_json:
@@ -157,14 +164,12 @@ class Sharding:
         for name, fault in job.skipped.items():
             show.note(f"Skipped {name}: {fault}")
         if job.duplicates:
-            show.note(
-                f"{len(job.duplicates)} files were named twice, and counted once: {', '.join(job.duplicates[:5])}"
-            )
+            show.note(f"{len(job.duplicates)} files were given twice, and used once: {', '.join(job.duplicates[:5])}")
         return 0
 
 
 class _Bar:
-    """Progress over the shards, and the time left."""
+    """Progress bar over the shards, with the remaining time."""
 
     def __enter__(self) -> "_Bar":
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -181,7 +186,7 @@ class _Bar:
         self._progress.__exit__(*error)
 
     def show(self, at: Any) -> None:
-        """Show how far a stage is."""
+        """Show the progress of a stage."""
         if at.stage not in self._tasks:
             self._tasks[at.stage] = self._bar.add_task(_WORDS[at.stage], total=at.total)
         failed = f", {at.failed} failed" if at.failed else ""
@@ -194,14 +199,14 @@ _WORDS = {
     "survey": "Finding labels",
     "columns": "Reading columns",
     "train": "Training members",
-    "weigh": "Weighing them",
+    "weigh": "Learning weights",
     "check": "Calibrating",
 }
 
 
 def _numbers(classes: Any) -> Any:
-    """Labels as numbers, if they all are."""
-    from bayesvote.io.open_stream import is_code
+    """Convert labels to numbers if all of them are numbers."""
+    from bayesvote.io.labels import is_code
 
     if not classes:
         return None
@@ -216,14 +221,14 @@ def _numbers(classes: Any) -> Any:
 def _print(figures: dict[str, Any]) -> None:
     from bayesvote.apps.cli import show
 
-    instead = figures["settings"]["weighter"] in (None, "drifting")
+    replaced = figures["settings"]["weighter"] in (None, "drifting")
     facts = {
         "shards": f"{figures['shards']:,}"
         + (f", {len(figures['skipped_shards'])} skipped" * bool(figures["skipped_shards"])),
         "rows": f"{figures['rows']:,}",
         "members": f"{figures['members']:,}, trained on shards and frozen",
-        "weights": figures["weighter"] + ", as drifting ones depend on the order of the rows" * instead,
-        "error": f"{figures['error']:.4f} on the first rows of every shard, by members that did not see them",
+        "weights": figures["weighter"] + ", as drifting needs the rows in order" * replaced,
+        "error": f"{figures['error']:.4f} on the first rows of every shard, by members not trained on them",
         "time": f"{figures['seconds']:.2f} s",
     }
     if figures["model"]:

@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signals by which a system ends a process, during a run."""
+"""Ctrl-C and the signals that end a process, during a run."""
 
 import signal
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Stopped(KeyboardInterrupt):
-    """The user pressed Ctrl-C while nothing was being learned, so the state is consistent."""
+    """Ctrl-C while nothing was being learned, so that the state is consistent."""
 
 
 class Interrupts:
-    """Handles signals to stop: the first waits until the current chunk is learned, a second one does not.
+    """Handler of signals: the first one waits until the current chunk is learned, a second one does not.
 
     Attributes
     ----------
     code
-        The exit code that tells which signal it was.
+        The exit code for the signal.
     """
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class Interrupts:
             raise Stopped
 
     def obey(self) -> None:
-        """Stop after a chunk, if asked to while it was learned."""
+        """Stop after a chunk, if a signal arrived while it was learned."""
         if self._asked:
             raise Stopped
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Stop at once while the next chunk is read, which may take forever."""
+        """Stop immediately while the next chunk is read, which may take forever."""
         self._learning = False
         try:
             yield
@@ -50,7 +50,7 @@ class Interrupts:
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
-        """Let what is being saved be saved; a second signal does not wait."""
+        """Wait until the state is saved; a second signal does not wait."""
         learning, self._learning = self._learning, True
         try:
             yield
@@ -60,11 +60,11 @@ class Interrupts:
 
 @contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Take over the signals for a while; those that are to be ignored, as with ``nohup``, stay so."""
+    """Handle the signals within the context; ignored ones, as with ``nohup``, stay ignored."""
     found = Interrupts()
     before = {}
     for name in _ENDING:
-        number = getattr(signal, name, None)  # not every system has all of them
+        number = getattr(signal, name, None)  # not every system has every signal
         if number is not None and (name == "SIGINT" or signal.getsignal(number) != signal.SIG_IGN):
             before[number] = signal.signal(number, found)
     try:

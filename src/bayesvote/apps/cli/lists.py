@@ -1,10 +1,10 @@
-"""Options that take several texts, as a,b,c."""
+"""Options with several values, as a,b,c."""
 
 import csv
 
 
 def split(given: str) -> list[str]:
-    """Texts of an option; one with a comma is put in quotes.
+    """Split the value of an option; a text with a comma is in quotes.
 
     >>> split('a, "b,c",d')
     ['a', 'b,c', 'd']

@@ -1,4 +1,4 @@
-"""Saved models as classifiers, whatever kind was saved."""
+"""Load saved models of any kind as classifiers."""
 
 import os
 from pathlib import Path
@@ -12,10 +12,10 @@ Classifier = OnlineClassifier[Any]
 
 
 def load_classifier(path: str | os.PathLike[str]) -> Classifier:
-    """Load a model that has learned, as a classifier; of an ensemble or a booster alone, the labels are numbers."""
+    """Load a fitted model as a classifier; the labels of a plain ensemble or booster are numbers."""
     model = load_model(path)
     if model.learned() is None:
-        raise InputError("", os.fspath(path), "must hold a model that was started", "one that never learned")
+        raise InputError("", os.fspath(path), "must contain a fitted model", "one that has not been fitted")
     return model if isinstance(model, OnlineClassifier) else around(model)
 
 
@@ -26,7 +26,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     except ModelFileError as error:
         left_out = _left_out(path)
         if left_out:
-            must = "must hold the whole model to be used on the command line"
+            must = "must contain the whole model to be used on the command line"
             do = f"Use it in Python, with load(path, objects={{{', '.join(f'{place!r}: ...' for place in left_out)}}})."
             raise InputError("", os.fspath(path), must, f"one without its {' and '.join(left_out)}", do) from error
         subject = f"{os.fspath(path)}: {error.subject}"
@@ -34,7 +34,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def _left_out(path: str | os.PathLike[str]) -> list[str]:
-    """Places of a model whose objects are not in its file, as they are not this library's; none of a damaged one."""
+    """Return the paths of a model's parts that are not in its file, such as members of other libraries."""
     found: list[str] = []
 
     def walk(node: Any) -> None:

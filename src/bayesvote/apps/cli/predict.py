@@ -1,4 +1,4 @@
-"""``predict``: labels and probabilities of a file's rows, as CSV."""
+"""Work of ``predict``: labels and probabilities of a file's rows, as CSV."""
 
 import csv
 import io
@@ -7,70 +7,70 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
 from bayesvote.apps.cli import show
 from bayesvote.apps.cli.interrupts import interrupts
 from bayesvote.apps.cli.models import Classifier, load_classifier
-from bayesvote.apps.cli.settings import place_or_name, target_usage
+from bayesvote.apps.cli.settings import target_usage
 from bayesvote.core.checks import InputError
 from bayesvote.core.files import naming
-from bayesvote.datasets import Stream, stream_unlabelled
-from bayesvote.io.open_stream import is_replayable, listed
+from bayesvote.datasets import Stream
+from bayesvote.io.open_stream import is_replayable, listed, open_unlabelled
+from bayesvote.io.read_options import ReadOptions
 
 
-def predict(model_path: Path, file: str, out: Path | None, *, proba: bool, target: str | None, **reading: Any) -> int:
+def predict(model_path: Path, file: str, out: Path | None, *, proba: bool, options: ReadOptions) -> int:
     """Write the prediction of every row; return the exit code."""
     model = load_classifier(model_path)
     done = 0
     with interrupts() as stop:
         try:
-            chunks = _opened(model, file, target, reading)
+            chunks = _opened(model, file, options)
             with _sink(out, live=not is_replayable(file)) as sink:
                 for text, n in _texts(model, chunks, proba, sink):
                     sink.write(text)
-                    sink.flush()  # whoever waits at the other end of a pipe gets the answers now
+                    sink.flush()  # the reader of a pipe gets each answer immediately
                     done += n
         except KeyboardInterrupt:
-            kept = "" if out is None else f" They are in {out}." if out.exists() else " Nothing was written."
+            kept = "" if out is None else f" The predictions are in {out}." if out.exists() else " Nothing was written."
             show.note(f"Stopped after {done:,} rows.{kept}")
             return stop.code
     show.skipped(chunks.skipped, chunks.reports)
     return 0
 
 
-def _opened(model: Classifier, file: str, target: str | None, reading: dict[str, Any]) -> Stream:
-    """The rows of the file, in the columns that the model knows."""
+def _opened(model: Classifier, file: str, options: ReadOptions) -> Stream:
+    """Open the file for the columns that the model knows."""
     names = model.columns_.names if hasattr(model, "columns_") else getattr(model, "feature_names_in_", None)
     kinds = None
     if hasattr(model, "columns_"):
-        # Columns that were numbers are read as such, and what the user has stated to be a date or a truth value is one,
-        # so that another text is a fault of its line. All others are handed over as they are: the model knows them.
-        said = model.columns_.columns or {}
+        # Number columns are read as numbers. For stated dates and booleans, other text makes a bad line. All other
+        # columns are passed on as text: the model encodes them.
+        stated = model.columns_.columns or {}
         kinds = {
             about["name"]: "number"
             if about["kind"] == "number" and not about["texts"]
-            else said[about["name"]]
-            if about["kind"] in ("boolean", "date") and about["name"] in said
+            else stated[about["name"]]
+            if about["kind"] in ("boolean", "date") and about["name"] in stated
             else "category"
             for about in model.columns_.describe()
         }
     elif names is not None:
-        del model.feature_names_in_  # the reader puts the columns in order
+        del model.feature_names_in_  # the reader reorders the columns
     with target_usage():
-        rows = stream_unlabelled(
+        rows = open_unlabelled(
             file,
-            n_features=model.n_features_in_,
-            feature_names=None if names is None else list(names),
-            target=place_or_name(target),
-            columns=kinds,
+            replace(options, columns=kinds),
+            model.n_features_in_,
+            None if names is None else list(names),
             flush_after=0.0,
-            **reading,
         )
-    if len(rows.ignored) > (target is None):  # without --target, one more column may be the label
+    if len(rows.ignored) > (options.target is None):  # without --target, one extra column may be the label
         show.note(f"{file} has columns that the model was not fitted with; they are ignored: {listed(rows.ignored)}.")
     if kinds and rows.feature_names is None:
         raise InputError("", file, f"must have the columns of the model, {listed(list(kinds))}", "LIBSVM text")
@@ -78,7 +78,7 @@ def _opened(model: Classifier, file: str, target: str | None, reading: dict[str,
 
 
 def _texts(model: Classifier, chunks: Stream, proba: bool, sink: TextIO) -> Iterator[tuple[str, int]]:
-    """CSV text of each chunk's predictions, with how many there are; the header comes with the first of them."""
+    """Yield the predictions of each chunk as CSV, and their number; the first text starts with the header."""
     header = ["row", "predicted"]
     if proba:
         header += [f"probability_{label}" for label in show.shown(model.classes_.tolist(), sink)]
@@ -106,7 +106,7 @@ def _texts(model: Classifier, chunks: Stream, proba: bool, sink: TextIO) -> Iter
 
 @contextmanager
 def _sink(path: Path | None, *, live: bool) -> Iterator[TextIO]:
-    """Where to write. A file is there when it is complete, or grows with a stream that has no end."""
+    """Open the output. A file appears when it is complete, unless the rows come from a pipe."""
     if path is None:
         yield sys.stdout
         return

@@ -1,4 +1,4 @@
-"""The CSV file of a run's predictions, which is continued after an interruption."""
+"""The CSV file of a run's predictions, which a resumed run continues."""
 
 import csv
 import hashlib
@@ -16,15 +16,15 @@ from bayesvote.core.files import naming, sync_folder
 _BLOCK = 2**20
 
 
-class Predictions:
-    """A file with the number, label, prediction and its probability of every row.
+class PredictionFile:
+    """File with the number, label, prediction and probability of every row.
 
     Parameters
     ----------
     path
         The file.
     kept
-        What a checkpoint has kept of it, ``safe()`` at that time, to go on after; None for a new file.
+        The value of `sync` in a checkpoint, after which the file is continued; None for a new file.
     """
 
     def __init__(self, path: Path, kept: list[Any] | None) -> None:
@@ -41,26 +41,26 @@ class Predictions:
                 self._file.seek(kept[0])
 
     def add(self, first: int, labels: NDArray[Any], predicted: NDArray[Any], probabilities: Array) -> None:
-        """Write rows, the first of them having this number."""
+        """Write rows; ``first`` is the number of the first one."""
         text = io.StringIO(newline="")
         numbers = range(first, first + len(labels))
-        truth, said = (show.shown(values.tolist(), self._file) for values in (labels, predicted))
-        columns = (numbers, truth, said, probabilities.tolist())
+        truth, answers = (show.shown(values.tolist(), self._file) for values in (labels, predicted))
+        columns = (numbers, truth, answers, probabilities.tolist())
         csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
         with naming(self._path):
             self._write(text.getvalue().encode())
 
     def show(self) -> None:
-        """Let others see the rows so far."""
+        """Flush, so that other programs see the rows so far."""
         with naming(self._path):
             self._file.flush()
 
-    def safe(self) -> list[Any]:
-        """Put everything on the disk; return how many bytes there are, and their checksum."""
+    def sync(self) -> list[Any]:
+        """Write everything to the disk; return the number of bytes and their checksum."""
         with naming(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
-            sync_folder(self._path.resolve().parent)  # a new file's name must be there, too
+            sync_folder(self._path.resolve().parent)  # the name of a new file must be on the disk, too
         return [self._file.tell(), self._sum.hexdigest()]
 
     def __enter__(self) -> Self:
@@ -75,15 +75,15 @@ class Predictions:
         self._sum.update(data)
 
     def _check(self, kept: list[Any]) -> None:
-        """Refuse a file that is not the one that was kept."""
+        """Raise an error if the file is not the one of the checkpoint."""
         must = "must be the file of predictions of the interrupted run"
         do = "Delete the checkpoint and start again."
         if not self._path.exists() or self._path.stat().st_size < kept[0]:
-            raise InputError("", str(self._path), must, "none or a shorter one", do)
+            raise InputError("", str(self._path), must, "no file or a shorter one", do)
         left = kept[0]
         with self._path.open("rb") as file:
             while left and (block := file.read(min(left, _BLOCK))):
                 self._sum.update(block)
                 left -= len(block)
         if self._sum.hexdigest() != kept[1]:
-            raise InputError("", str(self._path), must, "one that was altered since", do)
+            raise InputError("", str(self._path), must, "a file that was changed since", do)

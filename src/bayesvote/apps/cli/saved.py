@@ -1,4 +1,4 @@
-"""``inspect`` and ``merge``: show a saved model, or merge several."""
+"""Work of ``inspect`` and ``merge``: show a saved model, or merge several."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from bayesvote.apps.cli import show
 from bayesvote.apps.cli.models import Classifier, load_classifier, load_model
-from bayesvote.apps.report.run import Columns, importances_of, weight_columns
+from bayesvote.apps.report.run import ColumnArrays, importances_of, weight_columns
 from bayesvote.core.checks import InputError, Labels
 from bayesvote.core.files import naming
 from bayesvote.ensemble import Ensemble
@@ -19,7 +19,7 @@ from bayesvote.estimators.summary import facts_of
 from bayesvote.io.model_file import save
 from bayesvote.weighting import Posterior
 
-_FIRST = 20  # members, or names, that are shown without --all
+_FIRST = 20  # members or names shown without --all
 
 
 def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool) -> None:
@@ -32,8 +32,8 @@ def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool)
     weights = None if table is None else weight_columns(table)
     if report is not None:
         _report(path, model, about, report)
-    told = importances_of(model)
-    importances = None if told is None else weight_columns(told)
+    ranking = importances_of(model)
+    importances = None if ranking is None else weight_columns(ranking)
     if as_json:
         rows = None if weights is None else _records(weights)
         shares = None if importances is None else dict(zip(*(v.tolist() for v in importances.values()), strict=True))
@@ -52,7 +52,7 @@ def inspect(path: Path, *, everything: bool, report: Path | None, as_json: bool)
 
 
 def merge(paths: Sequence[Path], out: Path) -> None:
-    """Add up what models with the same frozen members have learned."""
+    """Merge models with the same frozen members."""
     models = [load_model(path) for path in paths]
     for path, model in zip(paths, models, strict=True):
         if not hasattr(model, "merge"):
@@ -61,7 +61,7 @@ def merge(paths: Sequence[Path], out: Path) -> None:
                 str(path),
                 "must be an ensemble with frozen members to be merged",
                 type(model).__name__,
-                "Boosters change their members with every row.",
+                "The members of boosters change with every row.",
             )
         if type(model) is not type(models[0]):
             must = f"must be a {type(models[0]).__name__} like {paths[0]}"
@@ -71,7 +71,7 @@ def merge(paths: Sequence[Path], out: Path) -> None:
 
 
 def _about(model: Classifier) -> dict[str, Any]:
-    """Facts about any model."""
+    """Return facts about a model of any kind."""
     about: dict[str, Any] = {"kind": type(model).__name__} | facts_of(model)
     about["classes"] = model.classes_.tolist()
     about["features"] = model.n_features_in_
@@ -85,7 +85,7 @@ def _about(model: Classifier) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     if value is None:
-        return "not known"
+        return "unknown"
     if isinstance(value, dict):
         return _text([f"{name} ({about['kind']})" for name, about in value.items()])
     if isinstance(value, list):
@@ -94,22 +94,22 @@ def _text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _records(columns: Columns) -> list[dict[str, Any]]:
+def _records(columns: ColumnArrays) -> list[dict[str, Any]]:
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [{"member": i, **dict(zip(columns, row, strict=True))} for i, row in enumerate(rows)]
 
 
 def _order(model: Ensemble) -> Labels:
-    """Members, the most trusted first, which need not be the one with the largest weight."""
+    """Return the members, the most trusted first; it may not have the largest weight."""
     means = model.weights()
     trust = model.weighter.trust(means) if isinstance(model.weighter, Posterior) else means
-    if trust.ndim == 2:  # two parameters a weight, of which nothing is known but their order
+    if trust.ndim == 2:  # two parameters per weight; sort by the first
         trust = trust[:, 0]
     return np.argsort(-trust, kind="stable")
 
 
-def _print_weights(screen: Console, columns: Columns, order: Labels, everything: bool) -> None:
-    """Table of weights, with their intervals drawn if there is room."""
+def _print_weights(screen: Console, columns: ColumnArrays, order: Labels, everything: bool) -> None:
+    """Print a table of weights, with their intervals drawn if there is room."""
     parameters = [name.removeprefix("mean") for name in columns if name.startswith("mean")]
     first = parameters[0]
     members = order if everything else order[:_FIRST]
@@ -138,8 +138,8 @@ def _print_weights(screen: Console, columns: Columns, order: Labels, everything:
         screen.print(f"and {len(order) - len(members)} more members: --all shows them.", style="dim")
 
 
-def _print_importances(screen: Console, columns: Columns, everything: bool) -> None:
-    """Table of the columns that moved decisions most, with bars if there is room."""
+def _print_importances(screen: Console, columns: ColumnArrays, everything: bool) -> None:
+    """Print a table of the columns with the largest effect on decisions, with bars if there is room."""
     names, shares = columns["column"].tolist(), columns["importance"].tolist()
     n = len(names) if everything else min(len(names), _FIRST)
     width = min(screen.width, 120) - 54

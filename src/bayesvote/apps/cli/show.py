@@ -1,4 +1,4 @@
-"""What the commands show: tables, JSON, progress, and weights drawn in a terminal."""
+"""Output of the commands: tables, JSON, progress, notes, and weights drawn in a terminal."""
 
 import json
 import math
@@ -16,11 +16,11 @@ from rich.text import Text
 from bayesvote.core.files import naming
 from bayesvote.io.open_stream import require_extra
 
-OUTPUT = "standard output"  # what errors call it
+OUTPUT = "standard output"  # its name in errors
 
 
 class _Output:
-    """Standard output, whose errors name it: those of a full disk name nothing."""
+    """Standard output whose errors name it, also the one for a full disk."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -38,25 +38,25 @@ class _Output:
 
 
 def output() -> AbstractContextManager[Any]:
-    """Let errors of standard output name it."""
+    """Make errors of standard output name it."""
     named: Any = _Output(sys.stdout)
     return redirect_stdout(named)
 
 
 def console() -> Console:
-    """Standard output."""
+    """Return a console on standard output."""
     return Console(highlight=False)
 
 
 def note(sentence: str) -> None:
-    """Say something besides the result, on standard error."""
+    """Print a note on standard error."""
     Console(stderr=True, highlight=False).print(plain(sentence), markup=False, soft_wrap=True)
 
 
 def plain(text: str) -> str:
-    r"""Text that cannot steer a terminal: characters that are not printed are written as escapes.
+    r"""Escape control characters, so that text cannot control a terminal.
 
-    A new line is one of them, or a label could imitate the lines that are printed after it.
+    Newlines are escaped, too, or a label could imitate other lines of the output.
 
     >>> plain("caf\xe9 \x1b[31m\u202e\n")
     'caf\xe9 \\x1b[31m\\u202e\\n'
@@ -67,19 +67,19 @@ def plain(text: str) -> str:
 
 
 def shown(labels: Sequence[Any], file: IO[Any]) -> list[Any]:
-    """Labels as they are written to a file: as they are, but such that they cannot steer a terminal."""
+    """Return labels unchanged for a file, and with control characters escaped for a terminal."""
     if not file.isatty():
         return list(labels)
     return [plain(label) if isinstance(label, str) else label for label in labels]
 
 
 def cell(text: str) -> Text:
-    """Text as it is, in a table: neither markup nor control characters mean anything."""
+    """Return text for a table, without interpreting markup or control characters."""
     return Text(plain(text))
 
 
 def as_json(value: Any) -> None:
-    """Print a result for machines; what is not a finite number becomes null."""
+    """Print a result as JSON; NaN and infinity become null."""
     print(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def facts(pairs: Mapping[str, str]) -> Table:
-    """A table of names and values, without lines."""
+    """Return a table of names and values, without lines."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -107,13 +107,13 @@ def facts(pairs: Mapping[str, str]) -> Table:
 
 @contextmanager
 def progress(*columns: str | ProgressColumn) -> Iterator[Progress]:
-    """Progress on standard error, if that is a terminal; it leaves no trace."""
+    """Show progress on standard error if it is a terminal; remove it at the end."""
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         yield bar
 
 
 def interval_bar(lower: float, mean: float, upper: float, low: float, high: float, width: int, ascii_only: bool) -> str:
-    """Draw an interval and its middle on a line from ``low`` to ``high``, with a mark at 0.
+    """Draw an interval and its mean on a line from ``low`` to ``high``, with a mark at 0.
 
     >>> interval_bar(0.2, 0.5, 0.8, 0.0, 1.0, 11, ascii_only=True)
     ': |--o--|  '
@@ -135,12 +135,12 @@ def interval_bar(lower: float, mean: float, upper: float, low: float, high: floa
 
 
 def skipped(count: int, reports: list[str]) -> None:
-    """Say how many lines could not be read, and what was wrong with the first of them."""
+    """Print the number of skipped lines, and the error of the first one."""
     if count:
         note(f"Skipped {count:,} bad line{'s' if count > 1 else ''}. The first: {reports[0]}.")
 
 
 def require_report() -> None:
-    """Check before any work is done that a report can be written."""
+    """Raise an error before any work is done if a report cannot be written."""
     for module in ("jinja2", "matplotlib"):
         require_extra("report", module, "cli", "to write one")

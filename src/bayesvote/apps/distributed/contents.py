@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote.apps.distributed.engines import Failure
 from bayesvote.core.checks import InputError, label_array
-from bayesvote.io.open_stream import is_code
+from bayesvote.io.labels import is_code
 from bayesvote.tables import Columns
 
 WHO = "distributed"

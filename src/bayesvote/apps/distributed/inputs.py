@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from bayesvote.apps.distributed.contents import WHO, Contents, ShardSchema, order_of
 from bayesvote.core.checks import InputError, InputTypeError, label_array
-from bayesvote.datasets import stream, survey
+from bayesvote.io.open_stream import open_labelled
+from bayesvote.io.read_options import ReadOptions
+from bayesvote.io.survey import survey_file
 from bayesvote.tables import has_text, is_table, read_table
 
 
@@ -41,22 +43,10 @@ class Shard(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(ReadOptions):
     """Options for reading files; see :func:`bayesvote.datasets.stream`."""
 
-    format: str = "auto"
-    target: str | int | None = None
-    bad_lines: str = "error"
     chunk_size: int = 8192
-    columns: Mapping[str, str] | None = None
-    header: bool | None = None
-    decimal: str | None = None
-    features: Sequence[str] | None = None
-    labels: str = "auto"
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of ``stream`` and ``survey`` except the path."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,7 @@ class FileShard:
     """A file of LIBSVM text, CSV or Parquet."""
 
     path: str
-    reading: Reading
+    reading: ReadOptions
 
     @property
     def name(self) -> str:
@@ -84,7 +74,7 @@ class FileShard:
 
     def survey(self) -> Contents:
         """Read the labels. In CSV and LIBSVM text this reads the whole file."""
-        found = survey(self.path, **self.reading.arguments())
+        found = survey_file(self.path, self.reading)
         rows = self._open(found.n_features or None, "text" if found.labels.dtype.kind == "U" else self.reading.labels)
         try:
             first = next(rows, None)
@@ -111,7 +101,7 @@ class FileShard:
             rows.close()
 
     def _open(self, n_features: int | None, labels: str) -> Any:
-        return stream(self.path, n_features=n_features, **self.reading.arguments() | {"labels": labels})
+        return open_labelled(self.path, replace(self.reading, labels=labels), n_features=n_features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +180,7 @@ def chosen(X: Any, found: list[str] | None, table: ShardSchema) -> Any:
     return X if order is None else X[:, order]
 
 
-def shards_of(data: Any, reading: Reading) -> list[Shard]:
+def shards_of(data: Any, reading: ReadOptions) -> list[Shard]:
     """Return the shards of paths, globs, pairs (X, y) or collections of Dask."""
     module = type(data).__module__.partition(".")[0]
     first = type(data[0]).__module__.partition(".")[0] if isinstance(data, tuple) and data else ""
@@ -216,7 +206,7 @@ def shards_of(data: Any, reading: Reading) -> list[Shard]:
     return found
 
 
-def _files(paths: Sequence[str | os.PathLike[str]], reading: Reading) -> list[Shard]:
+def _files(paths: Sequence[str | os.PathLike[str]], reading: ReadOptions) -> list[Shard]:
     """Return the shards of files in the order of the paths, those of a glob sorted by name."""
     found: list[str] = []
     for path in [os.fspath(one) for one in paths]:

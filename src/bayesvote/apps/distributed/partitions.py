@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.apps.distributed.contents import WHO, Contents, ShardSchema
-from bayesvote.apps.distributed.inputs import ArrayShard, Reading, without_names
+from bayesvote.apps.distributed.inputs import ArrayShard, without_names
 from bayesvote.core.checks import InputError, InputTypeError
+from bayesvote.io.read_options import ReadOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +20,7 @@ class PartitionShard:
     parts: tuple[Any, ...]  # one delayed table, or a delayed array and the delayed labels
     target: Any  # name of a column, not always a string
     name: str
-    reading: Reading
+    reading: ReadOptions
 
     @property
     def identity(self) -> str:
@@ -47,7 +48,7 @@ class PartitionShard:
         return ArrayShard(without_names(X), np.asarray(y), self.name, self.reading.chunk_size, self.reading.columns)
 
 
-def partitions(data: Any, reading: Reading) -> list[Any]:
+def partitions(data: Any, reading: ReadOptions) -> list[Any]:
     """Return the partitions of a dask.dataframe, or the blocks of rows of a pair of dask.arrays, as shards."""
     if isinstance(data, tuple):
         names = ("the rows", "the labels")
@@ -74,7 +75,7 @@ def partitions(data: Any, reading: Reading) -> list[Any]:
     return _shards([_apart(data, "the table")], target, "partition", reading)
 
 
-def _shards(parts: Sequence[list[Any]], target: Any, kind: str, reading: Reading) -> list[Any]:
+def _shards(parts: Sequence[list[Any]], target: Any, kind: str, reading: ReadOptions) -> list[Any]:
     return [
         PartitionShard(made, target, f"{kind} {place}", reading) for place, made in enumerate(zip(*parts, strict=True))
     ]

@@ -39,6 +39,7 @@ from bayesvote.ensemble import Ensemble
 from bayesvote.estimators import BayesianEnsembleClassifier
 from bayesvote.estimators.fitted import Fitted
 from bayesvote.io.model_file import ModelFileError, dumps, loads
+from bayesvote.io.read_options import ReadOptions
 from bayesvote.members import Bank, Union
 from bayesvote.tables import Columns, conflict, merged, usual_kinds
 
@@ -113,7 +114,7 @@ class Job:
         data: Any,
         classifier: BayesianEnsembleClassifier | None = None,
         *,
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
         classes: ArrayLike | None = None,
     ) -> BayesianEnsembleClassifier:
         """Train members on the shards, weight them on all shards, and return the model."""
@@ -138,7 +139,7 @@ class Job:
         return type(model).from_fitted(fitted, **model.get_params(deep=False))
 
     def weigh(
-        self, data: Any, classifier: BayesianEnsembleClassifier, *, reading: Reading | None = None
+        self, data: Any, classifier: BayesianEnsembleClassifier, *, reading: ReadOptions | None = None
     ) -> BayesianEnsembleClassifier:
         """Update the weights of a classifier with frozen members from further shards, in place."""
         _check_classifier(classifier)
@@ -429,7 +430,7 @@ def _check_classifier(classifier: BayesianEnsembleClassifier | None) -> None:
         )
 
 
-def _as_stated(reading: Reading, stated: Mapping[str, str] | None) -> Reading:
+def _as_stated(reading: ReadOptions, stated: Mapping[str, str] | None) -> ReadOptions:
     """Return reading options with the stated kinds. Dropped columns are read, so that the model knows their names."""
     if stated is None:
         return reading

@@ -1,6 +1,6 @@
 """Reports as self-contained HTML pages, or as Markdown."""
 
-from bayesvote.apps.report.blocks import Cell, Chart, Charts, Facts, Report, Section, Series, Table, Text, number
+from bayesvote.apps.report.blocks import Cell, Chart, Charts, Facts, Report, Section, Series, TableBlock, Text, number
 from bayesvote.apps.report.html import render, write
 from bayesvote.apps.report.markdown import render_markdown
 from bayesvote.apps.report.run import run_report
@@ -13,7 +13,7 @@ __all__ = [
     "Report",
     "Section",
     "Series",
-    "Table",
+    "TableBlock",
     "Text",
     "number",
     "render",

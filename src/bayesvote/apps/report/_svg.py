@@ -1,4 +1,4 @@
-"""Charts as inline SVG: drawn by matplotlib, coloured and lettered by the page's style sheet."""
+"""Charts as inline SVG: drawn by matplotlib, with colours and fonts of the page's style sheet."""
 
 import io
 import math
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH, _HEIGHT = 440, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 14, 10, 26  # margins that hold the tick labels at a phone's letter size
+_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 14, 10, 26  # margins that fit the tick labels at the font size of a phone
 _KEY_WIDTH, _KEY_HEIGHT = 34, 12
 _POINTS = 500
 
-# The style sheet has the colours that are seen, --series-0 and so on, for light and dark; these only stand for them.
+# Placeholders: the style sheet has the actual colours, --series-0 and so on, for light and dark mode.
 _INK = "#010101"
 _COLOURS = tuple(f"#0a0b{k:02x}" for k in range(7))
 _DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 _MARKERS = "osD^vP"
-_UNITS = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # from this size on, this unit, with this letter
+_UNITS = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # minimum value, unit and its letter
 
-Columns = dict[str, Array]
+ColumnArrays = dict[str, Array]
 
 
 def draw(chart: Chart, prefix: str) -> str:
-    """The chart, without its legend; empty if there is nothing to draw. Ids in it start with ``prefix``."""
+    """Return the chart without its legend; empty if there is nothing to draw. Its ids start with ``prefix``."""
     lines = [thinned(visible(series, chart), chart.log_x) for series in chart.series]
     if not any(np.isfinite(columns["y"]).any() for columns in lines):
         return ""
@@ -53,7 +53,7 @@ def draw(chart: Chart, prefix: str) -> str:
 
 
 def draw_key(place: int, series: Series, prefix: str) -> str:
-    """A short piece of the line at this place of a chart, for the legend."""
+    """Return a sample of a chart's line at position ``place``, for the legend."""
     columns = {"x": np.array([0.0, 0.5, 1.0]), "y": np.zeros(3)}
     if series.lower is not None:
         columns |= {"lower": np.full(3, -1.0), "upper": np.ones(3)}
@@ -67,8 +67,8 @@ def draw_key(place: int, series: Series, prefix: str) -> str:
     return _svg(paint, (_KEY_WIDTH, _KEY_HEIGHT), box, prefix, {"class": "key", "aria-hidden": "true"})
 
 
-def visible(series: Series, chart: Chart) -> Columns:
-    """The values of a series; NaN for what the axes cannot show."""
+def visible(series: Series, chart: Chart) -> ColumnArrays:
+    """Return the values of a series; NaN for values that the axes cannot show."""
     columns = series.columns()
     for name, values in columns.items():
         hidden = ~np.isfinite(values)
@@ -79,8 +79,8 @@ def visible(series: Series, chart: Chart) -> Columns:
     return columns
 
 
-def thinned(columns: Columns, log_x: bool) -> Columns:
-    """At most 500 of the points, the first and the last among them; denser at the start for a logarithmic axis."""
+def thinned(columns: ColumnArrays, log_x: bool) -> ColumnArrays:
+    """Return at most 500 points, with the first and the last; denser at the start for a logarithmic axis."""
     n = len(columns["x"])
     if n <= _POINTS:
         return columns
@@ -90,7 +90,7 @@ def thinned(columns: Columns, log_x: bool) -> Columns:
 
 
 def summary(chart: Chart) -> str:
-    """What the chart shows, for those who do not see it."""
+    """Describe the chart for screen readers."""
     lines = []
     for series in chart.series:
         columns = visible(series, chart)
@@ -104,7 +104,7 @@ def summary(chart: Chart) -> str:
 
 
 def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """Labels with the same number of decimals, in thousands, millions or billions where they are large.
+    """Return labels with the same number of decimals, in thousands, millions or billions if they are large.
 
     Examples
     --------
@@ -122,10 +122,10 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     ]
 
 
-def _line(axes: "Axes", place: int, columns: Columns, markers: slice | tuple[int, int] | None = None) -> None:
+def _line(axes: "Axes", place: int, columns: ColumnArrays, markers: slice | tuple[int, int] | None = None) -> None:
     colour = _COLOURS[place % len(_COLOURS)]
     n = len(columns["x"])
-    if markers is None:  # a few, at other points than those of the lines beside it
+    if markers is None:  # a few, at different points than those of the other lines
         step = max(1, n // 6)
         markers = (place * step // 5 % step, step)
     if "lower" in columns:
@@ -146,7 +146,7 @@ def _line(axes: "Axes", place: int, columns: Columns, markers: slice | tuple[int
 
 
 def _scale(axes: "Axes", name: Literal["x", "y"], values: Sequence[Array], log: bool) -> None:
-    """Limits around all values, and some four ticks with short labels."""
+    """Set limits around all values, and about four ticks with short labels."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     known = np.concatenate(values)
@@ -176,12 +176,12 @@ def _svg(
     prefix: str,
     attributes: dict[str, str],
 ) -> str:
-    """What ``paint`` draws on axes in a box of a picture; sizes are those of the picture's own units."""
+    """Return the SVG that ``paint`` draws on axes in a box of a picture; sizes are in the picture's units."""
     import matplotlib.style
     from matplotlib.figure import Figure
 
     width, height = size
-    # The user's own settings must not change the bytes.
+    # The user's matplotlib settings must not change the output.
     with matplotlib.style.context(["default", {"svg.fonttype": "none", "svg.hashsalt": "bayesvote", "font.size": 12}]):
         figure = Figure(figsize=(width / 72, height / 72))
         left, bottom, across, up = box
@@ -195,9 +195,9 @@ def _svg(
 
 
 def _inlined(text: str, size: tuple[int, int], prefix: str, attributes: dict[str, str]) -> str:
-    """A file of matplotlib as an element of a page: ids that are its own, colours and letters of the style sheet."""
+    """Convert a file of matplotlib to an element of a page: unique ids, colours and fonts of the style sheet."""
     root = ElementTree.fromstring(text)
-    root[:] = root.findall("{*}g")  # without metadata, global styles and clips, of which none cuts anything
+    root[:] = root.findall("{*}g")  # remove metadata, global styles, and clips, which cut nothing
     ids: dict[str, str] = {}
     for element in root.iter():
         element.tag, element.text, element.tail = _local(element.tag), (element.text or "").strip(), ""

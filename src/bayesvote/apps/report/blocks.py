@@ -1,4 +1,4 @@
-"""What a report is made of: tables, charts, facts and text, in sections."""
+"""Parts of a report: tables, charts, facts and text, in sections."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 class Cell:
     """A cell of a table.
 
-    ``bold`` marks the best of its row or column, ``tied`` what cannot be told apart from the best. ``spread`` stands
-    small and grey beside the text, ``note`` beneath it.
+    ``bold`` marks the best of a row or column, ``tied`` a value that does not differ significantly from the best.
+    ``spread`` is shown in small grey letters after the text, ``note`` below it.
     """
 
     text: str
@@ -28,14 +28,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableBlock:
     """A table; the first column names its rows.
 
-    ``groups`` is a second header line above the first: names, each with the number of columns below it.
+    ``groups`` is a second header line above the first: names with the number of columns below each.
 
     Examples
     --------
-    >>> table = Table("Errors", ["set", "voting", "ours"], [["heart", "0.18", Cell("0.17", bold=True)]])
+    >>> table = TableBlock("Errors", ["set", "voting", "ours"], [["heart", "0.18", Cell("0.17", bold=True)]])
     >>> table.cells[0][1]
     Cell(text='0.18', bold=False, tied=False, note='', spread='')
     """
@@ -50,13 +50,13 @@ class Table:
         width = len(self.header)
         for row in self.rows:
             if len(row) != width:
-                raise ValueError(f"Table: a row must have one cell per column, {width} of them, got {len(row)}.")
+                raise ValueError(f"TableBlock: a row must have one cell per column, {width} of them, got {len(row)}.")
         if self.groups is not None and sum(span for _, span in self.groups) != width:
-            raise ValueError(f"Table: groups must cover the {width} columns, got {self.groups!r}.")
+            raise ValueError(f"TableBlock: groups must cover the {width} columns, got {self.groups!r}.")
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """The rows, with plain text as cells."""
+        """The rows, with plain text converted to cells."""
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
 
@@ -72,10 +72,10 @@ class Series:
 
     def __post_init__(self) -> None:
         if (self.lower is None) != (self.upper is None):
-            raise ValueError("Series: lower and upper must be given both or not at all, got one of them.")
+            raise ValueError("Series: lower and upper must be given together, got one of them.")
         shapes = {values.shape for values in self.columns().values()}
         if len(shapes) > 1 or len(next(iter(shapes))) != 1:
-            raise ValueError(f"Series: x, y and the band must be as long as each other, got shapes {sorted(shapes)}.")
+            raise ValueError(f"Series: x, y and the band must have the same length, got shapes {sorted(shapes)}.")
 
     def columns(self) -> dict[str, Array]:
         """The values by name, as arrays."""
@@ -85,7 +85,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over a common axis; with ``from_zero`` the height starts at 0, so that small differences look small."""
+    """Lines over a common axis; with ``from_zero`` the y axis starts at 0, so that small differences look small."""
 
     caption: str
     x_label: str
@@ -98,7 +98,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts that stand side by side where the screen is wide enough."""
+    """Charts shown side by side if the screen is wide enough."""
 
     charts: Sequence[Chart]
 
@@ -117,12 +117,12 @@ class Text:
     paragraph: str
 
 
-Block = Table | Chart | Charts | Facts | Text
+Block = TableBlock | Chart | Charts | Facts | Text
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report under a title of its own."""
+    """A part of a report with its own title."""
 
     title: str
     blocks: Sequence[Block]
@@ -139,7 +139,7 @@ class Report:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number as a cell shows it; a dash for NaN.
+    """Format a number for a cell; a dash for NaN.
 
     Examples
     --------

@@ -1,17 +1,17 @@
-"""A report as one HTML page that needs nothing else: no network, no font, no script."""
+"""Reports as self-contained HTML pages: no network, no fonts, no scripts."""
 
 from itertools import count
 from pathlib import Path
 
 from bayesvote.apps.report._svg import draw, draw_key
-from bayesvote.apps.report.blocks import DASH, MINUS, Cell, Chart, Report, Table
+from bayesvote.apps.report.blocks import DASH, MINUS, Cell, Chart, Report, TableBlock
 from bayesvote.apps.report.markdown import render_markdown
 
-_NUMERIC = f"0123456789+-.∞{DASH}{MINUS}"  # what a number, or the lack of one, starts with
+_NUMERIC = f"0123456789+-.∞{DASH}{MINUS}"  # first characters of numbers and of missing values
 
 
 def render(report: Report) -> str:
-    """The page; the same report gives the same page, byte for byte.
+    """Return the page; the same report gives the same bytes.
 
     Examples
     --------
@@ -45,27 +45,27 @@ def render(report: Report) -> str:
 
 
 def write(report: Report, path: str | Path) -> None:
-    """Write the page to a file: Markdown if its name ends so, HTML otherwise."""
+    """Write the report to a file: Markdown if its name ends in .md, HTML otherwise."""
     text = render_markdown(report) if Path(path).suffix == ".md" else render(report)
-    # A name from the file system can hold bytes that are not text.
+    # A file name can contain bytes that are not text.
     Path(path).write_bytes(text.encode("utf-8", "replace"))
 
 
-def numeric(table: Table) -> list[bool]:
-    """Which columns hold numbers, and are set flush right."""
+def numeric(table: TableBlock) -> list[bool]:
+    """Return True for each column of numbers, which is right-aligned."""
     return [
         place > 0 and all(cell.text[:1] in _NUMERIC for cell in column) for place, column in enumerate(_columns(table))
     ]
 
 
-def key(table: Table) -> str:
-    """What bold and underlined cells of the table mean."""
+def key(table: TableBlock) -> str:
+    """Explain bold and underlined cells of the table."""
     cells = [cell for column in _columns(table) for cell in column]
     parts = ["Bold: the best."] if any(cell.bold for cell in cells) else []
     if any(cell.tied for cell in cells):
-        parts.append("Underlined: not told apart from the best.")
+        parts.append("Underlined: not significantly different from the best.")
     return " ".join(parts)
 
 
-def _columns(table: Table) -> list[list[Cell]]:
+def _columns(table: TableBlock) -> list[list[Cell]]:
     return [[row[place] for row in table.cells] for place in range(len(table.header))]

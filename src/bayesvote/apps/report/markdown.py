@@ -1,22 +1,22 @@
-"""A report as Markdown: its tables, facts and text; of a chart, the values at its ends."""
+"""Reports as Markdown: tables, facts and text; for a chart, the first and the last values."""
 
 import re
 from collections.abc import Iterable
 
 import numpy as np
 
-from bayesvote.apps.report.blocks import Block, Cell, Chart, Charts, Facts, Report, Series, Table, Text
+from bayesvote.apps.report.blocks import Block, Cell, Chart, Charts, Facts, Report, Series, TableBlock, Text
 
 _SPECIAL = re.compile(r"([\\`*_|<>\[\]])")
 
 
 def render_markdown(report: Report) -> str:
-    """The report as text that GitHub and others show as a page.
+    """Return the report as Markdown.
 
     Examples
     --------
     >>> from bayesvote.apps.report.blocks import Section
-    >>> table = Table("Errors", ["set", "ours"], [["heart", Cell("0.17", bold=True, note="0.18")]])
+    >>> table = TableBlock("Errors", ["set", "ours"], [["heart", Cell("0.17", bold=True, note="0.18")]])
     >>> print(render_markdown(Report("A run", "", [Section("All", [table])])))
     # A run
     <BLANKLINE>
@@ -37,7 +37,7 @@ def render_markdown(report: Report) -> str:
 
 
 def _block(block: Block) -> str:
-    if isinstance(block, Table):
+    if isinstance(block, TableBlock):
         return _table(block)
     if isinstance(block, Facts):
         return "\n".join(f"- {_text(name)}: {_text(str(value))}" for name, value in block.values.items())
@@ -47,7 +47,7 @@ def _block(block: Block) -> str:
     return "\n\n".join(_chart(chart) for chart in charts)
 
 
-def _table(table: Table) -> str:
+def _table(table: TableBlock) -> str:
     lines = [_line(map(_text, table.header)), "|" + "---|" * len(table.header)]
     lines += [_line(_cell(cell) for cell in row) for row in table.cells]
     return "\n\n".join(part for part in (_text(table.caption), "\n".join(lines), _text(table.note)) if part)
@@ -65,10 +65,10 @@ def _cell(cell: Cell) -> str:
 
 
 def _chart(chart: Chart) -> str:
-    """The caption, and each line's first and last value."""
+    """Return the caption and a table of the first and last value of each line."""
     rows = [[series.name, _at(series, 0), _at(series, -1)] for series in chart.series]
     header = ["line", f"{chart.y_label} at the first {chart.x_label}", "at the last"]
-    return _table(Table(chart.caption, header, rows))
+    return _table(TableBlock(chart.caption, header, rows))
 
 
 def _at(series: Series, place: int) -> str:

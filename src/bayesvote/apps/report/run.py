@@ -18,7 +18,7 @@ from bayesvote.apps.report.blocks import (
     Report,
     Section,
     Series,
-    Table,
+    TableBlock,
     Text,
     number,
 )
@@ -27,30 +27,30 @@ from bayesvote.evaluation import Tally
 
 _TOP = 20  # members in the table of weights
 
-Columns = dict[str, NDArray[Any]]
+ColumnArrays = dict[str, NDArray[Any]]
 
 
 def run_report(
     title: str, tallies: Mapping[str, Tally], weights: Any, settings: Mapping[str, object], importances: Any = None
 ) -> Report:
-    """Report of a run: figures, error curves, labels, calibration, weights, columns, settings, versions.
+    """Make the report of a run: metrics, error curves, labels, calibration, weights, columns, settings, versions.
 
     Parameters
     ----------
     title
         Title of the page.
     tallies
-        How each model did, by its name; none for a model that is only looked at.
+        Metrics of each model by its name; empty for a model that is only inspected.
     weights
-        Table of weights as ``BayesianEnsembleClassifier.weights_`` gives it, or None.
+        Table of weights from ``BayesianEnsembleClassifier.weights_``, or None.
     settings
-        What the run was asked to do.
+        Settings of the run.
     importances
-        Table of columns as ``BayesianEnsembleClassifier.importances`` gives it, or None.
+        Table of columns from ``BayesianEnsembleClassifier.importances``, or None.
     """
     sections = []
     if tallies:
-        sections.append(Section("Figures", [_figures(tallies)], lead="Every row was first predicted, then learned."))
+        sections.append(Section("Metrics", [_figures(tallies)], lead="Each row was predicted before it was learned."))
         sections.append(Section("Error along the stream", [_curves(tallies)]))
         sections.append(by_label(tallies))
         sections += [section for section in [calibration(tallies)] if section is not None]
@@ -58,7 +58,7 @@ def run_report(
         sections.append(_weights(weights))
     if importances is not None:
         sections.append(_columns(importances))
-    sections.append(Section("Settings", [Facts(settings) if settings else Text("None were given.")]))
+    sections.append(Section("Settings", [Facts(settings) if settings else Text("No settings were given.")]))
     sections.append(Section("Versions", [Facts(versions())]))
     return Report(title, _lead(tallies), sections)
 
@@ -67,15 +67,16 @@ def _lead(tallies: Mapping[str, Tally]) -> str:
     if not tallies:
         return ""
     name, best = min(tallies.items(), key=lambda item: item[1].error)
-    told = f"{len(tallies)} models on one stream. The lowest error is {number(best.error)}, that of {name}."
+    lead = f"{len(tallies)} models on one stream. {name} has the lowest error, {number(best.error)}."
     if len(tallies) == 1:
-        told = f"{best.mistakes:,} of {best.rows:,} rows were predicted wrongly: an error of {number(best.error)}."
+        lead = f"{best.mistakes:,} of {best.rows:,} predictions were wrong: an error of {number(best.error)}."
     if not best.rows:
-        return told
-    return f"{told} Always saying {best.majority}, the most frequent label, has {number(best.majority_error)}."
+        return lead
+    baseline = f"Always predicting {best.majority}, the most frequent label, has an error of"
+    return f"{lead} {baseline} {number(best.majority_error)}."
 
 
-def _figures(tallies: Mapping[str, Tally]) -> Table:
+def _figures(tallies: Mapping[str, Tally]) -> TableBlock:
     columns: dict[str, tuple[Callable[[Tally], float], int, Callable[[list[float]], float] | None]] = {
         "rows": (lambda tally: tally.rows, 0, None),
         "error": (lambda tally: tally.error, 4, np.nanmin),
@@ -97,14 +98,14 @@ def _figures(tallies: Mapping[str, Tally]) -> Table:
         of_majority = [first.rows, first.majority_error, 0.0, 1 / np.count_nonzero(first.confusion.sum(axis=1))]
         cells = [number(value, digits) for value, digits in zip(of_majority, (0, 4, 4, 4), strict=True)]
         rows.append([f"always {first.majority}", *cells, *[DASH] * (len(columns) - len(cells))])
-    return Table("How the models did", ["model", *columns], rows)
+    return TableBlock("Metrics of the models", ["model", *columns], rows)
 
 
 def _curves(tallies: Mapping[str, Tally]) -> Charts:
     cumulative, windowed = [], []
     for name, tally in tallies.items():
         rows, error, recent = tally.curve
-        # The first few rows would take the whole height.
+        # The errors of the first few rows would dominate the scale.
         shown = rows * 50 >= tally.rows
         cumulative.append(Series(name, rows[shown], error[shown]))
         windowed.append(Series(name, rows[shown], recent[shown]))
@@ -112,15 +113,15 @@ def _curves(tallies: Mapping[str, Tally]) -> Charts:
     ends = np.asarray(cumulative[0].x)[[0, -1]] if first.rows else np.zeros(0)
     always = [Series(f"always {first.majority}", ends, np.full(2, first.majority_error))] if first.rows else []
     charts = [Chart("Error of all rows so far", "rows", "error", cumulative + always)]
-    # A window that holds all of the rows would show the same curve again.
+    # A window of all rows would show the same curve again.
     if any(tally.rows > tally.window for tally in tallies.values()):
         windows = " or ".join(f"{window:,}" for window in sorted({tally.window for tally in tallies.values()}))
         charts.append(Chart(f"Error of the last {windows} rows", "rows", "error", windowed))
     return Charts(charts)
 
 
-def weight_columns(weights: Any) -> Columns:
-    """Columns of a table of weights, which is a DataFrame or a structured array."""
+def weight_columns(weights: Any) -> ColumnArrays:
+    """Return the columns of a table of weights, which is a DataFrame or a structured array."""
     names = weights.dtype.names if isinstance(weights, np.ndarray) else weights.columns
     return {name: np.asarray(weights[name]) for name in names}
 
@@ -132,7 +133,7 @@ def _weights(weights: Any) -> Section:
     table = {"member": np.arange(len(order))[order]} | {name: values[order] for name, values in table.items()}
     blocks: list[Block] = [Charts([_weight_chart(table, parameter) for parameter in parameters])]
     blocks.append(_weight_table(table))
-    return Section("Weights", blocks, lead="The members by their weight, the largest first.")
+    return Section("Weights", blocks, lead="Members in the order of their weights.")
 
 
 def _columns(importances: Any) -> Section:
@@ -144,21 +145,23 @@ def _columns(importances: Any) -> Section:
     n = len(table["column"])
     note = f"The other {n - _TOP:,} columns are left out." if n > _TOP else ""
     lead = (
-        "How much each column moved the decisions about rows that the members keep, on the average and by size, as "
-        "shares of the sum."
+        "Mean absolute effect of each column on the decisions about the rows that the members keep, as a share of the "
+        "sum."
     )
-    return Section("Columns", [Table("Columns that moved the decisions most", ["column", "share"], rows, note)], lead)
+    return Section(
+        "Columns", [TableBlock("Columns with the largest effect on decisions", ["column", "share"], rows, note)], lead
+    )
 
 
 def importances_of(model: Any) -> Any:
-    """Table of the columns that a classifier goes by; None if it cannot tell without rows."""
+    """Return the importances of a classifier's columns; None if it keeps no rows to compute them from."""
     try:
         return model.importances()
     except AttributeError:
         return None
 
 
-def _weight_chart(table: Columns, parameter: str) -> Chart:
+def _weight_chart(table: ColumnArrays, parameter: str) -> Chart:
     rank = np.arange(1, len(table["member"]) + 1)
     band = [table[side + parameter] for side in ("lower", "upper") if side + parameter in table]
     name = "posterior mean and 95% credible interval" if band else "weight"
@@ -167,7 +170,7 @@ def _weight_chart(table: Columns, parameter: str) -> Chart:
     return Chart(caption, "rank of the member", "weight", [series])
 
 
-def _weight_table(table: Columns) -> Table:
+def _weight_table(table: ColumnArrays) -> TableBlock:
     n = len(table["member"])
     numbers = {
         name: [number(value, _decimals(values)) for value in values[:_TOP]]
@@ -180,11 +183,11 @@ def _weight_table(table: Columns) -> Table:
     ]
     note = f"The other {n - _TOP:,} members are left out." if n > _TOP else ""
     header = ["member", "kind", *(name.replace("_", " ") for name in numbers)]
-    return Table("Largest weights" if note else "Weights of all members", header, rows, note)
+    return TableBlock("Largest weights" if note else "Weights of all members", header, rows, note)
 
 
 def _decimals(values: NDArray[Any]) -> int:
-    """How many decimals show four digits of the largest value."""
+    """Return the number of decimals that shows four digits of the largest value."""
     known = np.abs(values[np.isfinite(values)])
     top = float(known.max(initial=0))
     return min(max(3 - math.floor(math.log10(top)), 0), 12) if top else 4
