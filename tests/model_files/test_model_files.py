@@ -275,7 +275,7 @@ def test_parts_that_were_started_for_different_rows_are_refused() -> None:
 
     with pytest.raises(ModelFileError, match=r"members for .* features and classes instead of"):
         loads(shaped("ensemble", [D, 3]))
-    with pytest.raises(ModelFileError, match="must have . features and 3 classes each"):
+    with pytest.raises(ModelFileError, match=r"must have . features and 3 classes each"):
         loads(shaped("union", [D, 3]))
     for where in ("ensemble", "union", "first bank"):
         with pytest.raises(ModelFileError, match="n_classes must be an integer of at least 2"):

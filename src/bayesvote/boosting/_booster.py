@@ -170,7 +170,7 @@ class Booster(Model[BoosterState]):
         d = state.order.shape[1]
         require(within(state.n_continuous, 0, d), f"n_continuous must be from 0 to {d}")
         fitting = ((seen > 0) == (rows > 0)) & (seen >= 0) & (seen <= _SLACK * MOST_WEIGHT * rows)
-        require(bool(np.all(fitting)), "seen must be at least 0 and the weight of so many rows")
+        require(bool(np.all(fitting)), "seen must be at least 0 and a possible weight of the rows")
         require(not np.any(state.record < 0), "record must be at least 0")
         most = _SLACK * self.most_record(rows, seen)[:, None, None]
         require(bool(np.all(state.record <= most)), "record must be within reach of the rows")
@@ -190,7 +190,7 @@ class Booster(Model[BoosterState]):
         require(not np.any(state.totals < 0), "totals must be at least 0")
         most = _SLACK * self.most_learned(state)
         require(bool(np.all(state.totals.sum(axis=1) <= most)), "totals must be within reach of the rows")
-        continuous = (np.arange(d) < state.n_continuous)[:, :, None]  # (b, d, 1): features stand in their order
+        continuous = (np.arange(d) < state.n_continuous)[:, :, None]  # (b, d, 1): in the order of ``order``
         overall = state.overall[:, None], state.seen[:, None]  # as a class of one member
         for name, found, weight in (("overall", *overall), ("stats", state.stats, state.totals)):
             first, squares, total = found[:, :, 0], found[:, :, 1], weight[:, :, None]
