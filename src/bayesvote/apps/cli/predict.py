@@ -59,7 +59,7 @@ def _opened(model: Classifier, file: str, target: str | None, reading: dict[str,
             for about in model.columns_.describe()
         }
     elif names is not None:
-        del model.feature_names_in_  # the reader puts the columns in order
+        model.name_features(None)  # the reader puts the columns in order
     with target_usage():
         rows = stream_unlabelled(
             file,
