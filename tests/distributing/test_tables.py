@@ -119,7 +119,7 @@ def test_models_that_read_tables_in_other_ways_are_not_merged(tmp_path: Path) ->
     with pytest.raises(ValueError, match=r"both must have learned tables, or both rows of numbers, got one of each"):
         model.merge(numbers)
     renamed = load(tmp_path / "m")
-    renamed.feature_names_in_ = renamed.feature_names_in_[::-1]
+    renamed.name_features(renamed.feature_names_in_[::-1])
     with pytest.raises(ValueError, match="must have the same feature_names_in_"):
         model.merge(renamed)
 

@@ -33,7 +33,7 @@ def made(api: Api, options: dict[str, Any]) -> Any:
     given = {name: value for name, value in options.items() if name != "model"}
     kind = OzaBoostClassifier if "model" in options else BayesianEnsembleClassifier
     twin = kind(**given, random_state=0).start(3, np.array(["no", "yes"]))
-    twin.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+    twin.name_features(["a", "b", "c"])
     return twin
 
 
@@ -228,7 +228,7 @@ def test_late_labels_of_three_classes_and_of_slow_answers(serve: Callable[..., A
     y = np.digitize(X[:, 0], [-0.4, 0.4]).astype(np.intp)
     api.put("m", columns=["a", "b", "c"], classes=[0, 1, 2], n_members=20)
     twin = BayesianEnsembleClassifier(n_members=20, random_state=0).start(3, np.arange(3))
-    twin.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+    twin.name_features(["a", "b", "c"])
     outputs = [{"name": name} for name in ("probability", *["contributions"] * slow)]
     for first in (0, 30):
         part, ids = slice(first, first + 30), [str(k) for k in range(first, first + 30)]

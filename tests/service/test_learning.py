@@ -23,7 +23,7 @@ PARTS = (slice(10), slice(10, 40), slice(40, None))
 
 def classifier() -> BayesianEnsembleClassifier:
     model = BayesianEnsembleClassifier("perceptron", 10, random_state=0).start(3, np.array(["no", "yes"]))
-    model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+    model.name_features(["a", "b", "c"])
     return model
 
 

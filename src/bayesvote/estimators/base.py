@@ -229,9 +229,10 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
             self.name_features(names)
         return self
 
-    def name_features(self, names: Sequence[Any]) -> None:
-        """Name the columns of a fitted model that was given none."""
-        self.fitted_ = self._require_fitted().replace(names=np.array(names, dtype=object))
+    def name_features(self, names: Sequence[Any] | None) -> None:
+        """Replace the names of the columns of X; None removes them."""
+        named = None if names is None else np.array(names, dtype=object)
+        self.fitted_ = self._require_fitted().replace(names=named)
 
     def checked_rows(self, rows: Rows | Table) -> Rows | Table:
         """Return rows, or a table, of the kind that the model was started for; reject others."""

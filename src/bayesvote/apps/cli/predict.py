@@ -61,7 +61,7 @@ def _opened(model: Classifier, file: str, options: ReadOptions) -> Stream:
             for about in model.columns_.describe()
         }
     elif names is not None:
-        del model.feature_names_in_  # the reader reorders the columns
+        model.name_features(None)  # the reader reorders the columns
     with target_usage():
         rows = open_unlabelled(
             file,
