@@ -103,7 +103,7 @@ class Model(Stateful[S]):
         """
         if not rows.n:
             return self.losses(rows)
-        return self._journal.learn(self, Chunk(rows, y, w, forecast, horizon), after)
+        return self._rollback.learn(self, Chunk(rows, y, w, forecast, horizon), after)
 
     @final
     def forecast(self, rows: Rows) -> tuple[Forecast, Array]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote.core.checks import MOST_WEIGHT, Array, InputTypeError, Labels, integer
 from bayesvote.core.lock import RWLock, Uninterrupted
-from bayesvote.core.rollback import Chunk, Journal, Progress
+from bayesvote.core.rollback import Chunk, Rollback, RowsLearned
 from bayesvote.core.rows import Rows, RowsLike, check_labelled, check_rows, check_start, started
 
 S = TypeVar("S", bound=Any)  # a NamedTuple of arrays
@@ -147,11 +147,11 @@ class Stateful(Versioned[S], Part):
     _state: S | None = None
     _shape: Shape | None = None
     _lock: RWLock
-    _journal: Journal
+    _rollback: Rollback
 
     def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102
         made = super().__new__(cls)
-        made._lock, made._journal = RWLock(), Journal()
+        made._lock, made._rollback = RWLock(), Rollback()
         return made
 
     @abstractmethod
@@ -191,9 +191,9 @@ class Stateful(Versioned[S], Part):
         for chunk in chunks:
             yield self.learn_chunk(chunk)
 
-    def progress(self) -> Progress:
+    def progress(self) -> RowsLearned:
         """How far it has come in learning."""
-        return Progress.of(self._journal)
+        return RowsLearned(self._rollback, self._rollback.count.rows)
 
     def snapshot(self) -> Any:
         """Copy what learning changes."""
@@ -269,7 +269,7 @@ class Stateful(Versioned[S], Part):
         """Forget everything and get ready for rows of n_features and labels 0 to n_classes - 1."""
         generator = check_start(self.who, n_features, n_classes, rng)
         with self.lock.write:
-            self._journal.forget()
+            self._rollback.forget()
             self.install(self.init(n_features, n_classes, generator), Shape(n_features, n_classes))
         return self
 
@@ -280,7 +280,7 @@ class Stateful(Versioned[S], Part):
             shape = started(self.who, self.shape)
             integer(f"{self.who}.widen", "n_features", n_features, least=shape.n_features)
             if n_features > shape.n_features:
-                self._journal.forget()  # of another width
+                self._rollback.forget()  # of another width
                 self.install(self.wider(n_features, np.random.default_rng(rng)), shape._replace(n_features=n_features))
         return self
 

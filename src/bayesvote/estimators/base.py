@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesvote.core import checks as _checks
 from bayesvote.core.checks import Array, Labels, fraction
-from bayesvote.core.rollback import Forecast, Progress, note_progress, reports_progress
+from bayesvote.core.rollback import Forecast, RowsLearned, note_progress, reports_progress
 from bayesvote.core.rows import Rows, as_rows, is_sparse, plain, within_float64
 from bayesvote.core.state import MOST_TOTAL, Learned, Part, read_locked, within
 from bayesvote.estimators import _class_weight
@@ -170,9 +170,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         votes = agreeing(-losses, losses)
         return np.asarray(votes[:, 1] - votes[:, 0]) if votes.shape[1] == 2 else votes
 
-    def progress(self) -> Progress:
+    def progress(self) -> RowsLearned:
         """How far its model has come in learning."""
-        return self.model_.progress() if hasattr(self, "model_") else Progress.of(None)
+        return self.model_.progress() if hasattr(self, "model_") else RowsLearned.of(None)
 
     def read_lock(self) -> AbstractContextManager[Any]:
         """Return the read lock of the model, which also protects the calibration."""

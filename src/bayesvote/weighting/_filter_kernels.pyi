@@ -1,5 +1,5 @@
 from bayesvote.core.checks import Array, Labels
-from bayesvote.weighting.gaussian import FilterState
+from bayesvote.weighting.drifting import FilterState
 from bayesvote.weighting.joint_logistic import LogisticState
 
 def squared_stream(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array, Labels
+from bayesvote.core.checks import Array, InputTypeError, Labels
 from bayesvote.core.state import Arrays, Part, Rng, S, Versioned, all_finite, require
 from bayesvote.losses import MOST_LOSS, Loss, LossScale, of_labels
 from bayesvote.weighting.agreement import Agreement, ByDraws
@@ -54,18 +54,19 @@ class Weighter(Versioned[S], Part):
         """How many members the state is about."""
 
     def merge(self, a: S, b: S) -> S:  # noqa: ARG002
-        """State that has seen both streams; only where states are sums."""
-        raise TypeError(
-            f"{self.who}.merge: states must be sums to be merged, and these depend on the order of the samples. "
-            "Use one whose states are, weighter='gamma_rate' or 'joint_gaussian': GammaRate() or JointGaussian()."
-        )
+        """Return the state that has seen both streams; only where states are sums."""
+        raise self._not_a_sum("merge")
 
     def unlearn(self, state: S, g: ArrayLike, sample_weight: ArrayLike | None = None) -> S:  # noqa: ARG002
-        """State as if the rows g, learned before, had never been seen; only where states are sums."""
-        raise TypeError(
-            f"{self.who}.unlearn: states must be sums to take rows back, and these depend on the order of the samples. "
-            "Use one whose states are, weighter='gamma_rate' or 'joint_gaussian': GammaRate() or JointGaussian()."
-        )
+        """Return the state as if the rows g, learned before, had never been seen; only where states are sums."""
+        raise self._not_a_sum("unlearn")
+
+    def _not_a_sum(self, method: str) -> InputTypeError:
+        """Return the error of methods that need states that are sums."""
+        purpose = {"merge": "be merged", "unlearn": "take rows back"}[method]
+        must = f"must be sums to {purpose}, and these depend on the order of the samples"
+        do = "Use one whose states are, weighter='gamma_rate' or 'joint_gaussian': GammaRate() or JointGaussian()."
+        return InputTypeError(f"{self.who}.{method}", "states", must, do=do)
 
     def sums(self, n_members: int) -> Any:
         """Sums over no rows, to gather in parts what a state follows from; refused where states are not sums.

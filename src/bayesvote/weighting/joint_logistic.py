@@ -12,17 +12,14 @@ from bayesvote.core import checks as _checks
 from bayesvote.core.checks import MOST_WEIGHT, Array, Labels
 from bayesvote.core.state import MOST_ROWS, Arrays, all_finite, require, within
 from bayesvote.losses import LossScale
-from bayesvote.weighting.gaussian import (
+from bayesvote.weighting.drifting import (
     FilterState,
-    Gaussians,
-    MarginPosterior,
     check_filters,
-    counted,
-    filters,
-    mixed_by,
-    plain,
+    constant_samples,
+    filter_settings,
     start_filters,
 )
+from bayesvote.weighting.gaussian import Gaussians, MarginPosterior, mixed_by, plain
 
 # With ``burst``, a label that a posterior found less likely than this share of an even chance counts as if it had been
 # as likely as that: a surprise says that a label or a posterior is wrong, but not which.
@@ -100,7 +97,7 @@ class JointLogistic(MarginPosterior[LogisticState]):
     burst: int = 0
 
     def __post_init__(self) -> None:
-        filters("JointLogistic", self.precision, self.persistence)
+        filter_settings("JointLogistic", self.precision, self.persistence)
         object.__setattr__(self, "precision", plain(self.precision))
         object.__setattr__(self, "persistence", plain(self.persistence))
         _checks.fraction("JointLogistic", "discount", self.discount)
@@ -109,7 +106,7 @@ class JointLogistic(MarginPosterior[LogisticState]):
 
     @cached_property
     def _filters(self) -> tuple[Array, Array]:
-        return filters("JointLogistic", self.precision, self.persistence)
+        return filter_settings("JointLogistic", self.precision, self.persistence)
 
     @property
     def persistences(self) -> Array:
@@ -230,7 +227,7 @@ class JointLogistic(MarginPosterior[LogisticState]):
 
     def learned_weight(self, state: LogisticState) -> float | None:
         """How many samples were learned, if one of the posteriors lets no weight drift."""
-        return counted(FilterState(*state[:4]), self._filters_of(state)[1])
+        return constant_samples(FilterState(*state[:4]), self._filters_of(state)[1])
 
     def of_truth(self, G: Array, y: Labels) -> Array:
         """Losses whose margins are half the lead of the true label over the mean of the others.
