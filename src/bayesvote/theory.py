@@ -157,7 +157,7 @@ def _log_bound(truth: Array, other: Array, p: float) -> float:
 
 
 class Regularity(NamedTuple):
-    """What :func:`check_regularity` found, member by member. With two parameters the Hessian has two more axes."""
+    """Results of :func:`check_regularity`, member by member. With two parameters the Hessian has two more axes."""
 
     minimizer: Array  # of the cumulative loss (1)
     gradient: Array  # there, its largest part in units of the posterior's standard deviation; condition 1 wants 0
@@ -168,7 +168,7 @@ class Regularity(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether conditions 1, 2, 3 and 5 hold, as far as these samples can tell."""
+        """True if conditions 1, 2, 3 and 5 hold on these samples."""
         matrices = self.hessian if self.hessian.ndim == 3 else self.hessian[:, None, None]
         return bool(
             self.integrable
@@ -212,7 +212,7 @@ def check_regularity(posterior: NumericalPosterior, g: ArrayLike) -> Regularity:
     if posterior.forgetting != 1:
         raise ValueError(
             f"{who}: forgetting must be 1, got {posterior.forgetting}. With a past that fades, the Hessian of (1) does "
-            "not grow for ever, as condition 2 asks."
+            "not grow without bound, as condition 2 requires."
         )
     rows = np.asarray(g, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2:

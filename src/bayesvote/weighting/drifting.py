@@ -203,5 +203,5 @@ def check_filters(state: FilterState, precisions: Array, theta: float = 1.0) -> 
 
 
 def constant_samples(state: FilterState, persistence: Array) -> float | None:
-    """Return the sum of sample weights by a filter whose weights do not drift; None if there is no such filter."""
+    """Return the sum of sample weights by a filter whose weights do not drift; None without one."""
     return float(state.samples[persistence == 1][0]) if np.any(persistence == 1) else None

@@ -1,4 +1,4 @@
-"""What joint posteriors share: Gaussians side by side, mixed by their evidence, and weights that drift."""
+"""Base classes of joint posteriors: mixtures of Gaussians over the weights."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -26,24 +26,24 @@ class GaussianPosterior(Posterior[S]):
 
     @abstractmethod
     def gaussians(self, state: S) -> Gaussians:
-        """The mixture that a state stands for."""
+        """Return the mixture of a state."""
 
     @property
     def persistences(self) -> Array:
-        """How much of its way from the prior a weight keeps with each row, by posterior; 1 where none drifts."""
+        """Factor per row of a weight's distance from its prior mean, for every posterior; 1 without drift."""
         return np.ones(1)
 
     def drift(self, state: S) -> float:
-        """How far the posteriors are believed whose weights drift."""
+        """Return the total share of the posteriors whose weights drift."""
         return float(np.sum(self.gaussians(state).shares * (self.persistences < 1)))
 
     def mean(self, state: S) -> Array:
-        """Posterior mean."""
+        """Return the posterior mean."""
         shares, means, _ = self.gaussians(state)
         return np.asarray(shares @ means)
 
     def variance(self, state: S) -> Array:
-        """Posterior variance of every weight."""
+        """Return the posterior variance of every weight."""
         shares, means, covariances = self.gaussians(state)
         around = np.diagonal(covariances, axis1=1, axis2=2) + (means - self.mean(state)) ** 2
         return np.asarray(shares @ around)
@@ -60,7 +60,7 @@ class GaussianPosterior(Posterior[S]):
             i = member.astype(np.intp)
             return np.asarray(shares @ ndtr((weight - means[:, i]) / sd[:, i]) - probability)
 
-        # The mixture's quantile lies between those of its parts; a hair wider, so that the ends differ.
+        # The mixture's quantile lies between those of its parts. Widen the bracket slightly, so that its ends differ.
         margin = 1e-9 * sd.max(axis=0) + 4 * np.finfo(np.float64).eps * np.abs(each).max(axis=0)
         ends = (each.min(axis=0) - margin, each.max(axis=0) + margin)
         return np.asarray(find_root(excess, ends, args=(np.arange(len(margin), dtype=np.float64),)).x)
@@ -77,27 +77,27 @@ class GaussianPosterior(Posterior[S]):
 
 
 class MarginPosterior(GaussianPosterior[S]):
-    """One whose decision is the label of the largest weighted margin."""
+    """A posterior whose decision is the label with the largest weighted margin."""
 
     @abstractmethod
     def margins(self, G: Array) -> Array:
-        """Members' margins, like G; NaN where one abstains."""
+        """Return the members' margins, with the shape of G; NaN where a member abstains."""
 
     def draws_agreement(self, n_labels: int) -> bool:
-        """Of more than two labels only."""
+        """Return True for more than two labels."""
         return n_labels > 2
 
     def agreement(self, state: S, size: int, rng: Rng = 0) -> Agreement:
-        """In closed form for two labels; for more, by ``size`` draws of the decision's leads over the others."""
+        """Use the closed form for two labels; for more, ``size`` draws of the decision's leads over the others."""
         return OfGaussians(*self.gaussians(state), self.margins, size, np.random.default_rng(rng))
 
 
 def mixed_by(evidence: Array) -> Array:
-    """Shares of posteriors of that log-evidence."""
+    """Return the shares of posteriors with these log-evidences."""
     weights = np.exp(evidence - evidence.max())
     return np.asarray(weights / weights.sum())
 
 
 def plain(values: float | Sequence[float]) -> float | Sequence[float]:
-    """A number as it is; any sequence as one that compares and hashes."""
+    """Return a number unchanged, and a sequence as a tuple, which can be compared and hashed."""
     return values if isinstance(values, int | float) else tuple(map(float, np.asarray(values).reshape(-1)))

@@ -1,4 +1,4 @@
-"""Algorithm 1 for losses of all weights together: a Gaussian posterior by a Newton step a row."""
+"""Algorithm 1 for losses of all weights together: a Gaussian posterior, updated by a Newton step per row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import GaussianPosterior, Gaussians
 
 # Differences for numerical derivatives: each balances what is cut off and what is rounded.
-FIRST, SECOND = 6e-6, 1e-4
+FIRST, SECOND = 6e-6, 1e-4  # powers 1/3 and 1/4 of machine epsilon
 NODES = 8  # along the way from no weights to the weights, over which a loss is shared out among the members
 MOST_STEPS = 100  # of Newton's method, to find the mode of the prior
 
@@ -49,8 +49,8 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         Derivatives of the loss in the weights, (m,) and (m, m), at ``weights`` (m,) and ``g`` (m,). Without them they
         are taken by differences, the Hessian from 4 m**2 values of the loss: for few members only.
     steps : int
-        How many Newton steps each row takes. With more than one the row's own mode is found more closely, which serves
-        losses that are far from quadratic within the posterior's width.
+        Number of Newton steps per row. More than one finds the mode more exactly, which helps with losses that are far
+        from quadratic within the posterior's width.
 
     Examples
     --------
@@ -107,15 +107,15 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         return factor
 
     def n_members(self, state: LaplaceState) -> int:
-        """How many members the state is about."""
+        """Return the number of members of the state."""
         return len(state.mean)
 
     def least_bytes(self, n_members: int) -> int:
-        """The size of the precision."""
+        """Return the size of the precision matrix."""
         return 8 * n_members**2
 
     def validate(self, state: LaplaceState) -> None:
-        """Refuse a precision that is none, and a mean that does not follow."""
+        """Reject a precision that is not definite, and a mean that does not follow from it."""
         all_finite(state)
         require(float(state.samples) >= 0, "samples must be at least 0")
         require(np.array_equal(state.precision, state.precision.T), "precision must be symmetric")
@@ -126,15 +126,15 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         require(bool(np.all(off <= 1e-9 * (1 + np.abs(state.mean).max()))), "mean must follow from precision and shift")
 
     def gaussians(self, state: LaplaceState) -> Gaussians:
-        """One Gaussian."""
+        """Return one Gaussian."""
         return Gaussians(np.ones(1), state.mean[None], np.asarray(np.linalg.inv(state.precision)[None]))
 
     def mean(self, state: LaplaceState) -> Array:
-        """Posterior mean."""
+        """Return the posterior mean."""
         return state.mean.copy()
 
     def effective_samples(self, state: LaplaceState) -> Array:
-        """How many samples the posterior rests on, the same for every member."""
+        """Return the number of samples behind the posterior, the same for every member."""
         return np.full(len(state.mean), float(state.samples))
 
     def _update(self, state: LaplaceState, g: Array, w: Array) -> LaplaceState:
@@ -193,7 +193,7 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         if not np.all(np.isfinite(values)):
             raise ValueError(
                 f"LaplacePosterior: {name} must be finite at all weights, got {values[~np.isfinite(values)][0]}. "
-                "Mend the function."
+                "Fix the function."
             )
 
     def losses_at(self, weights: Array, G: Array) -> Array:

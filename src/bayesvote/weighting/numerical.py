@@ -1,4 +1,4 @@
-"""Algorithm 1 as it stands: the posterior of any separable loss that the user writes down."""
+"""Algorithm 1 for any separable loss of the user, by numerical integration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from bayesvote.weighting.base import Additive, SumState, copied
 NODES = 20  # Chebyshev nodes per panel; with PANEL they resolve exp and logGamma of log(weight) to rounding
 PANEL = 4.0  # widest panel, in log(weight)
 POINTS = 201  # of the grid on which the posterior is evaluated: at least ten per standard deviation
-NEGLIGIBLE = -45.0  # log-density, relative to its largest, below which mass does not count
+NEGLIGIBLE = -45.0  # log-density relative to the mode: exp(-45) is 3e-20, below the rounding of a sum
 BLOCK = 2_000_000  # numbers held at a time while summing the losses of many rows
 
 
 class _Grid(NamedTuple):
-    """A posterior read off at POINTS values of every log-weight around its mass."""
+    """A posterior at POINTS values of every log-weight around its mass."""
 
     points: Array  # (parameters, m, POINTS)
     joint: Array  # (m, POINTS) or (m, POINTS, POINTS), each member's summing to one
@@ -183,7 +183,7 @@ class NumericalPosterior(Additive):
         return _Grid(points, joint / joint.sum(axis=tuple(range(1, joint.ndim)), keepdims=True))
 
     def _inside(self, points: Array, profiles: Array) -> None:
-        """Refuse mass at the ends of the support: there is more beyond."""
+        """Raise an error for mass at the ends of the support: there is more beyond."""
         for end, edge in ((0, self._edges[0]), (-1, self._edges[-1])):
             if np.any((points[..., end] == edge) & (profiles[..., end] > -30)):
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent (6) on any separable loss: what Theorem 2 compares Algorithm 1 with."""
+"""Stochastic gradient descent (6) on any separable loss, with which Theorem 2 compares Algorithm 1."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ DIFFERENCE = 6e-6  # relative step of numerical gradients, the cube root of mach
 
 
 def _numbers(given: Any) -> Array | None:
-    """An array of finite numbers; None if it is none."""
+    """Return an array of finite numbers; None if the argument is something else."""
     try:
         array = np.asarray(given)
     except ValueError:  # rows of different lengths
@@ -27,7 +27,7 @@ def _numbers(given: Any) -> Array | None:
 
 
 class DescentState(NamedTuple):
-    """Weights (m, parameters), and how many samples each member has had."""
+    """Weights (m, parameters), and the number of samples of each member."""
 
     weights: Array
     counts: Array
@@ -125,7 +125,7 @@ class SeparableSGD(Weighter[DescentState]):
         return DescentState(start.copy(), np.zeros(n_members))
 
     def n_members(self, state: DescentState) -> int:
-        """How many members the state is about."""
+        """Return the number of members of the state."""
         return len(state.counts)
 
     def least_bytes(self, n_members: int) -> int:

@@ -49,7 +49,7 @@ class SquaredMarginPosterior(MarginPosterior[S]):
 
     def _check_added_samples(self, before: float, w: Array) -> None:
         """Reject further sample weights w that would make their sum too large."""
-        if before + len(w) * _checks.MOST_WEIGHT > self._most_samples:  # otherwise there is no need to add them up
+        if before + len(w) * _checks.MOST_WEIGHT > self._most_samples:  # otherwise the sum is certain to fit
             self._check_samples(self.who, before + float(w.sum()))
 
     def _check_samples(self, who: str, samples: float) -> None:
