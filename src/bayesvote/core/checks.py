@@ -28,7 +28,7 @@ class Argument(NamedTuple):
         return self.name if self.value is None else f"{self.name}={self.value!r}"
 
 
-class RefusalError(Exception):
+class InvalidInputError(Exception):
     """Base class of errors about invalid input. The parts of the message are attributes, for other interfaces to use.
 
     Attributes
@@ -77,11 +77,11 @@ class RefusalError(Exception):
         return f"{self.who}: {self.sentence()}" if self.who else self.sentence()
 
 
-class InputError(RefusalError, ValueError):
+class InputError(InvalidInputError, ValueError):
     """Invalid value."""
 
 
-class InputTypeError(RefusalError, TypeError):
+class InputTypeError(InvalidInputError, TypeError):
     """Invalid type."""
 
 
@@ -173,7 +173,7 @@ def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
         must, do = f"must be at most {MOST_WEIGHT:g}", "Divide all weights by one number."
         raise InputError(who, "sample_weight", must, "a number too large for float64", do) from None
     except (TypeError, ValueError) as error:
-        if isinstance(error, RefusalError):
+        if isinstance(error, InvalidInputError):
             raise
         raise InputTypeError(who, "sample_weight", "must hold one number per row", f"others: {error}") from None
     if w.ndim == 0:

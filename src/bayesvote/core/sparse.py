@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import InputError, InputTypeError, RefusalError, unmasked
+from bayesvote.core.checks import InputError, InputTypeError, InvalidInputError, unmasked
 
 _MOST_ROWS = 2**63 - 1
 MOST_FEATURES = 2**31 - 1  # columns are numbered in 32 bits
@@ -35,7 +35,7 @@ def checked_csr(who: str, X: Any) -> Any:
             if not 0 <= found <= most:
                 raise _FlawError(f"a shape of {shape}")
         return _MADE[X.format](who, X, *shape)
-    except RefusalError:
+    except InvalidInputError:
         raise
     except _FlawError as error:
         wrong = str(error)

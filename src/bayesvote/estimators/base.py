@@ -349,7 +349,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
             if reset:
                 self.__dict__.pop("columns_", None)
                 if is_table(X) and len(labels) == rows.n:
-                    with suppress(_checks.RefusalError):  # columns without names of their own
+                    with suppress(_checks.InvalidInputError):  # columns without names of their own
                         columns = Columns().start(X)
                         columns.advise(columns.checked(X), np.unique(labels, return_inverse=True)[1])
             return rows, labels
@@ -487,7 +487,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, Part, ABC, Generic[M]):
         """Let errors about a parameter of this classifier be its own: a part that was handed it is not known."""
         try:
             yield
-        except _checks.RefusalError as error:
+        except _checks.InvalidInputError as error:
             given = self.get_params(deep=False)
             if error.subject in given and error.got.startswith(repr(given[error.subject])):
                 error.who = self.who

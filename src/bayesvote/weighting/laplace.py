@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import GaussianPosterior, Gaussians
@@ -78,7 +78,7 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         for name in ("loss", "prior", "gradient", "hessian"):
             given = getattr(self, name)
             if not callable(given) and (given is not None or name in ("loss", "prior")):
-                raise TypeError(f"LaplacePosterior: {name} must be a function, got {given!r}.")
+                raise InputTypeError("LaplacePosterior", name, "must be a function", repr(given))
         _checks.integer("LaplacePosterior", "steps", self.steps)
 
     def init(self, n_members: int) -> LaplaceState:
@@ -100,10 +100,9 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
     def _prior_factor(self, weights: Array) -> Array:
         factor = _factor(second_differences(self._prior, weights))
         if factor is None:
-            raise ValueError(
-                "LaplacePosterior: prior must be curved in all directions, got one that is not at the weights "
-                f"{weights.tolist()}. Add a term such as (weights**2).sum(axis=-1) to it."
-            )
+            got = f"one that is not at the weights {weights.tolist()}"
+            do = "Add a term such as (weights**2).sum(axis=-1) to it."
+            raise InputError("LaplacePosterior", "prior", "must be curved in all directions", got, do)
         return factor
 
     def n_members(self, state: LaplaceState) -> int:
@@ -191,13 +190,11 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
 
     def _finite(self, values: Array, name: str) -> None:
         if not np.all(np.isfinite(values)):
-            raise ValueError(
-                f"LaplacePosterior: {name} must be finite at all weights, got {values[~np.isfinite(values)][0]}. "
-                "Fix the function."
-            )
+            got = str(values[~np.isfinite(values)][0])
+            raise InputError("LaplacePosterior", name, "must be finite at all weights", got, "Fix the function.")
 
     def losses_at(self, weights: Array, G: Array) -> Array:
-        """The user's loss of every label."""
+        """Return the user's loss of every label."""
         answers = ~np.isnan(G)
         return self._loss(np.where(answers, weights, 0.0), np.where(answers, G, 0.5))
 

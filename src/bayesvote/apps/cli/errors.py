@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from bayesvote.core.checks import Argument, RefusalError
+from bayesvote.core.checks import Argument, InvalidInputError
 
 
 class WrongUsageError(Exception):
@@ -49,8 +49,8 @@ def sentence(error: BaseException, options: Collection[str] = ()) -> str:
     >>> sentence(InputError("stream", "n_features", "must be given"), {"--n-features"})
     '--n-features must be given.'
     """
-    if isinstance(error, RefusalError):
-        error = RefusalError(error.who, error.subject, error.must, error.got, _advised(error.do), error.using)
+    if isinstance(error, InvalidInputError):
+        error = InvalidInputError(error.who, error.subject, error.must, error.got, _advised(error.do), error.using)
         subject = _KINDS if error.subject == "columns" and "--category" in options else option(error.subject)
         if subject not in options and f"{subject}s" in options:  # a booster has one kind of member, named by --members
             subject += "s"

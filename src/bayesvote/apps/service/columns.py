@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayesvote.apps.service.tensors import exact_numbers, numbers, texts, truths
 from bayesvote.apps.service.types import Cell, Refusal, Tensor, TensorFacts
-from bayesvote.core.checks import Array, Labels, RefusalError
+from bayesvote.core.checks import Array, InvalidInputError, Labels
 from bayesvote.core.rollback import Forecast
 from bayesvote.core.rows import Rows, as_rows
 from bayesvote.tables import Columns as LearnedColumns
@@ -261,7 +261,7 @@ class Mixed(Columns):
         if rows:
             try:
                 self._learned.checked(self._table(rows), strict=True)
-            except RefusalError as error:
+            except InvalidInputError as error:
                 raise Refusal(400, f"{error.subject} {error.must}, got {error.got}.") from error
         return rows
 

@@ -15,7 +15,7 @@ from bayesvote import members, weighting
 from bayesvote.apps.service.columns import IDS, MATRIX, Answers, Columns, Mixed, Numbers
 from bayesvote.apps.service.forecasts import Forecasts
 from bayesvote.apps.service.types import Label, Limits, ModelFacts, ModelRequest, Refusal, TensorFacts
-from bayesvote.core.checks import Array, InputError, Labels, RefusalError, label_array
+from bayesvote.core.checks import Array, InputError, InvalidInputError, Labels, label_array
 from bayesvote.core.names import make
 from bayesvote.core.rows import as_rows
 from bayesvote.estimators import CLASSIFIERS, OnlineClassifier, around
@@ -229,7 +229,7 @@ def from_request(asked: ModelRequest, limits: Limits) -> OnlineClassifier[Any]:
         _check_size(asked.model, known, options, (width, len(classes)), limits)
         return _started(kind, options, kinds, classes, is_table=isinstance(asked.columns, dict))
     except (ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
-        reason = error.sentence() if isinstance(error, RefusalError) else str(error) or type(error).__name__
+        reason = error.sentence() if isinstance(error, InvalidInputError) else str(error) or type(error).__name__
         raise Refusal(400, reason) from error
 
 

@@ -1,8 +1,8 @@
 /* Standardisation of numbers by statistics of their features.
  *
- * Only numbers other than 0 are summed, so that sparse rows cost their stored values; the other rows are zeros. A feature
- * that is rarely 0 is centred at its mean. One that is mostly 0 is centred at 0, so that zeros stay zeros. If a quarter
- * to three quarters of the rows are zeros, the centre lies in between, so that it does not jump at a border. */
+ * Only numbers other than 0 are summed, so that sparse rows cost their stored values; the other rows are zeros. A
+ * feature that is rarely 0 is centred at its mean. One that is mostly 0 is centred at 0, so that zeros stay zeros. If a
+ * quarter to three quarters of the rows are zeros, the centre lies in between, so that it does not jump at a border. */
 
 #ifndef BAYESVOTE_SCALES_H
 #define BAYESVOTE_SCALES_H
@@ -13,8 +13,8 @@
 /* Smaller spreads lose digits near the smallest doubles. */
 #define LEAST_SPREAD 1e-280
 
-/* Centre of a feature, and one over its spread, or 0 if it has none. There are n numbers; `count` of them are not 0, with
- * this mean and sum of squared deviations. */
+/* Centre of a feature, and one over its spread, or 0 if it has none. There are n numbers; `count` of them are not 0,
+ * with this mean and sum of squared deviations. */
 static inline double centre_of(double n, double count, double mean) {
     double part = count / n;
     double share = 2.0 * part - 0.5;
