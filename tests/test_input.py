@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from bayesvote.core.checks import Argument, InputError, InputTypeError, RefusalError, UnknownLabelError, encoded, one_of
+from bayesvote.core.checks import (
+    Argument,
+    InputError,
+    InputTypeError,
+    InvalidInputError,
+    UnknownLabelError,
+    encoded,
+    one_of,
+)
 from bayesvote.core.rows import Rows, as_rows
 from bayesvote.datasets import stream
 
@@ -31,7 +39,7 @@ def test_fields_and_the_sentence() -> None:
 
 
 @pytest.mark.parametrize("kind", [InputError, InputTypeError])
-def test_errors_are_still_those_of_python_and_can_be_pickled(kind: type[RefusalError]) -> None:
+def test_errors_are_still_those_of_python_and_can_be_pickled(kind: type[InvalidInputError]) -> None:
     error = kind("fit", "X", "must hold numbers", "text", "Encode it.")
     assert isinstance(error, ValueError if kind is InputError else TypeError)
     again = pickle.loads(pickle.dumps(error))

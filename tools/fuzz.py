@@ -61,7 +61,7 @@ from bayesvote import (
     Union,
     Voting,
 )
-from bayesvote.core.checks import RefusalError
+from bayesvote.core.checks import InvalidInputError
 from bayesvote.datasets import stream
 from bayesvote.io.model_file import ModelFileError, dumps, loads
 from bayesvote.io.model_file import file as _file
@@ -236,7 +236,7 @@ class Rows:
                 model.partial_fit(given, y, sample_weight=w)
             else:
                 model.decide_then_learn(given, y, w)
-        except (RefusalError, ValueError, TypeError):
+        except (InvalidInputError, ValueError, TypeError):
             assert dumps(model) == before, "a rejected call changed the model"
             return False
         finally:
@@ -343,7 +343,7 @@ class Streams:
             try:
                 with np.errstate(all="ignore"):
                     model.decide_then_learn(given, y, w)
-            except (RefusalError, ValueError):
+            except (InvalidInputError, ValueError):
                 continue
             taken = True
             with np.errstate(all="ignore"):
@@ -436,7 +436,7 @@ class Readers:
         path.write_bytes(data)
         try:
             n = sum(len(chunk.y) for chunk in stream(path, bad_lines=bad_lines))
-        except (RefusalError, ValueError):
+        except (InvalidInputError, ValueError):
             return False
         assert n <= data.count(b"\n") + data.count(b"\r") + 1, "more rows than lines"
         return True

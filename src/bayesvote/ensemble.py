@@ -1,4 +1,4 @@
-"""Algorithm 1, written once: a bank of members, a loss and a weighter make decisions."""
+"""Algorithm 1: a bank of members, a loss and a weighter make decisions."""
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
@@ -26,21 +26,21 @@ from bayesvote.model import Model, decided
 from bayesvote.weighting import GammaRate, Posterior, Weighter
 from bayesvote.weighting.threshold import WIDTH, Threshold
 
-_THRESHOLD = "threshold_"  # begins the names of its arrays in files
+_THRESHOLD = "threshold_"  # prefix of the names of its arrays in files
 
 
 @dataclass
 class Ensemble(Model[Any]):
-    """A model: members, their loss, and the weights by which they vote.
+    """A model that combines members by learned weights.
 
     Parameters
     ----------
     bank : Bank
         The members.
     weighter : Weighter
-        Turns their losses into weights.
+        The rule that turns the members' losses into weights.
     loss : str or callable
-        The loss g of a member, a name of :mod:`bayesvote.losses` or a function of the margin.
+        Loss g of a member: a name in :mod:`bayesvote.losses`, or a function of the margin.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Ensemble(Model[Any]):
     _judged: NDArray[np.bool_] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the parts."""
+        """Check the parameters."""
         check_bank("Ensemble", self.bank)
         if not isinstance(self.weighter, Weighter):
             must = "must be a Weighter, such as GammaRate()"
@@ -69,27 +69,27 @@ class Ensemble(Model[Any]):
 
     @property
     def state(self) -> Any:
-        """The weighter's state; None before the start."""
+        """State of the weighter; None before the start."""
         return self._state
 
     @property
     def shape(self) -> Shape | None:
-        """Features and classes of the members; None before the start."""
+        """Numbers of features and classes of the members; None before the start."""
         return None if self.state is None else self.bank.shape
 
     @property
     def learns(self) -> bool:
-        """Whether the bank does."""
+        """True if the members learn."""
         return self.bank.learns
 
     @property
     def total_members(self) -> int:
-        """How many members vote."""
+        """Number of members."""
         return self.bank.n_members
 
     @property
     def loss_scale(self) -> LossScale:
-        """That of the weighter."""
+        """Meaning of the losses, by the weighter."""
         return self.weighter.loss_scale
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
@@ -102,62 +102,62 @@ class Ensemble(Model[Any]):
 
     @property
     def lock(self) -> RWLock:
-        """That of the members, whom somebody may use apart from the ensemble."""
+        """Lock of the members, which may also be used without the ensemble."""
         return self.bank.lock
 
     def snapshot(self) -> Any:
-        """Copy what learning changes: the members, the weighter's state, and the rows that wait."""
+        """Copy what learning changes: the members, the weighter's state, and the waiting rows."""
         return self.bank.snapshot(), deepcopy((self._state, self._threshold)), self._gap
 
     def returning(self, snapshot: Any) -> Callable[[], None]:
-        """Get ready to take up such a copy."""
+        """Prepare to restore a snapshot; return the function that does."""
         of_bank, (state, threshold), gap = snapshot
-        bank_returns = self.bank.returning(of_bank)
+        restore_bank = self.bank.returning(of_bank)
 
-        def take_up() -> None:
-            bank_returns()
+        def restore() -> None:
+            restore_bank()
             self._state, self._threshold, self._gap, self._judged = state, threshold, gap, None
 
-        return take_up
+        return restore
 
     def _losses(self, rows: Rows) -> Array:
-        """Ensemble loss (n, K) of every label."""
-        rule = self.weighter.rule(started("Ensemble.losses", self.state))
-        return self._answered(np.concatenate([rule(G) for G in self._label_losses(rows)]))
+        """Return the ensemble loss (n, K) of every label."""
+        rule = self.weighter.rule(started("Ensemble.losses", self._state))
+        return self._answered(_joined([rule(G) for G in self._label_losses(rows)]))
 
     def _answered(self, found: Array) -> Array:
-        """Return the losses by which rows are answered."""
+        """Return the losses after the threshold, if one has been learned."""
         if self._threshold is not None:
             self._threshold.answer(found)
         return found
 
     def check_weights(self, w: Array) -> None:
-        """Refuse sample weights that the members cannot learn from, and more rows than the weighter can take."""
+        """Raise an error for sample weights that the members or the weighter cannot learn."""
         self.bank.check_weights(w)
-        self.weighter.check_room(self.state, w)
+        self.weighter.check_room(self._state, w)
 
     def step(self, rows: Rows, y: Labels, w: Array) -> Array:
-        """Ensemble losses (n, K), row t before row t is learned."""
+        """Return ensemble losses (n, K), row t before row t is learned."""
         scores = self.bank.advance(rows, y, w)
-        out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, y, w)
+        out, self._state = self.weighter.advance_scores(self._state, self.loss, scores, y, w)
         return out
 
     def learn_chunk(self, chunk: Chunk) -> Array:
-        """Ensemble losses (n, K), row t before row t is learned."""
+        """Return ensemble losses (n, K), row t before row t is learned."""
         if chunk.horizon and self.bank.learns:
             return self._learn_in_periods(chunk)
         self._judged = None
-        if np.any(chunk.w):
+        if self._gap is not None and np.any(chunk.w):
             self._finish_gap()
         if chunk.forecast is None:
             return super().learn_chunk(chunk)
         return self._learn_late(chunk, chunk.forecast)
 
     def _learn_late(self, chunk: Chunk, forecast: Forecast) -> Array:
-        """Learn rows whose labels come late, and predict those of weight 0, whose lines of the forecast are written."""
+        """Learn rows with late labels, and predict rows of weight 0, whose forecasts are written."""
         rows, y, w = chunk.rows, chunk.y, chunk.w
         asked = w == 0
-        if np.all(asked) and self.weighter.compares_horizons:  # or it would make copies of the posteriors
+        if np.all(asked) and self.weighter.compares_horizons:  # otherwise advance_late would copy the posteriors
             found, out = self._predicted(rows)
             for array, values in zip(forecast, found, strict=True):
                 array[:] = values
@@ -165,31 +165,33 @@ class Ensemble(Model[Any]):
         scores = self.bank.advance(rows, y, w)
         forecast.scores[asked] = scores[asked]
         G, now = (losses.of_labels(self.loss, each) for each in (forecast.scores, scores))
-        out, self._state = self.weighter.advance_late(self.state, G, y, w, forecast.log_likelihoods, now)
+        out, self._state = self.weighter.advance_late(self._state, G, y, w, forecast.log_likelihoods, now)
         forecast.losses[asked] = out[asked]
         if forecast.decisions.shape[1]:
             self._late_threshold().learn(out, y, w, forecast.decisions)
         return out
 
     def _late_threshold(self) -> Threshold:
-        """Return the threshold that is learned from late labels."""
+        """Return the threshold that is learned from late labels, started if need be."""
         if self._threshold is None:
             self._threshold = Threshold.start(self.n_classes)
         return self._threshold
 
     def _learn_in_periods(self, chunk: Chunk) -> Array:
-        """Learn rows at once or, in the gap that ends each period, when it ends."""
-        if not np.any(chunk.w):  # rows that leave no trace
-            self._judged = np.zeros(chunk.rows.n, dtype=bool)
+        """Learn rows at once; in the gap at the end of a period, hold them back until it ends."""
+        n = chunk.rows.n
+        if not chunk.w.any():  # predict only
+            self._judged = np.zeros(n, dtype=bool)
             return self._losses(chunk.rows)
         if self._gap is not None and self._gap.horizon != chunk.horizon:
             self._finish_gap()
         gap = self._gap or Gap.start(chunk.horizon)
-        found, judged, at = list[Array](), np.zeros(chunk.rows.n, dtype=bool), 0
-        while at < chunk.rows.n:
-            stop = at + gap.next_part(chunk.rows.n - at)
-            part = chunk.part(at, stop)
-            if gap.held:
+        found, judged, at = list[Array](), np.zeros(n, dtype=bool), 0
+        while at < n:
+            is_held, n_part = gap.next_part(n - at)
+            stop = at + n_part
+            part = chunk if n_part == n else chunk.part(at, stop)
+            if is_held:
                 judged[at:stop] = part.w != 0
                 forecast, answered = self._predicted(part.rows)
                 found.append(answered)
@@ -198,20 +200,16 @@ class Ensemble(Model[Any]):
                     self._learn_waiting(gap)
                     self._gap = gap = gap.finished()
             else:
-                found.append(self._learn_near(part))
-                self._gap = gap = gap.passed(int(np.count_nonzero(part.w)))
+                G = losses.of_labels(self.loss, self.bank.advance(part.rows, part.y, part.w))
+                out, self._state = self.weighter.advance_near(self._state, G, part.y, part.w)
+                found.append(out)
+                self._gap = gap = gap.passed(len(part.w.nonzero()[0]))
             at = stop
         self._judged = judged
-        return np.concatenate(found)
-
-    def _learn_near(self, chunk: Chunk) -> Array:
-        scores = self.bank.advance(chunk.rows, chunk.y, chunk.w)
-        G = losses.of_labels(self.loss, scores)
-        out, self._state = self.weighter.advance_near(self.state, G, chunk.y, chunk.w)
-        return out
+        return _joined(found)
 
     def _learn_waiting(self, gap: Gap) -> None:
-        """Learn the rows of a gap: members from the rows, weights from the forecasts."""
+        """Learn the rows of a gap: the members from the rows, the weights from the forecasts."""
         waiting = gap.waiting
         if waiting is None:
             return
@@ -220,15 +218,15 @@ class Ensemble(Model[Any]):
         scores = self.bank.advance(rows.widened(self.bank.n_features), y, w)
         G, now = (losses.of_labels(self.loss, each) for each in (forecast.scores, scores))
         first = gap.first_judged
-        _, self._state = self.weighter.advance_near(self.state, now[:first], y[:first], w[:first])
+        _, self._state = self.weighter.advance_near(self._state, now[:first], y[:first], w[:first])
         late = np.ascontiguousarray(forecast.log_likelihoods[first:])
-        out, self._state = self.weighter.advance_late(self.state, G[first:], y[first:], w[first:], late, now[first:])
+        out, self._state = self.weighter.advance_late(self._state, G[first:], y[first:], w[first:], late, now[first:])
         if forecast.decisions.shape[1]:
             decisions = np.ascontiguousarray(forecast.decisions[first:])
             self._late_threshold().learn(out, y[first:], w[first:], decisions)
 
     def _finish_gap(self) -> None:
-        """Learn the rows that wait, as the next ones are learned otherwise."""
+        """Learn the waiting rows, because the next rows are learned in another way."""
         if self._gap is not None:
             self._learn_waiting(self._gap)
             self._gap = None
@@ -236,11 +234,11 @@ class Ensemble(Model[Any]):
 
     @property
     def judged(self) -> NDArray[np.bool_] | None:
-        """Rows of the last chunk with losses like those of predictions at the horizon of use; None for all."""
+        """Mask of the rows of the last chunk that were predicted at the horizon of use; None for all rows."""
         return self._judged
 
     def check_forecast(self, forecast: Forecast) -> None:
-        """Refuse numbers of a forecast that no prediction leads to."""
+        """Raise an error for a forecast that no prediction leads to."""
         super().check_forecast(forecast)
         self.weighter.check_log_likelihoods(forecast.log_likelihoods)
 
@@ -252,11 +250,11 @@ class Ensemble(Model[Any]):
         return (m,) if k == 2 else (m, k), (late,), (WIDTH if has_threshold else 0,)
 
     def _predicted(self, rows: Rows) -> tuple[Forecast, Array]:
-        """Return the forecast of rows, and the losses by which they are answered."""
+        """Return the forecast of rows, and their losses after the threshold."""
         found = []
         for start in range(0, max(rows.n, 1), CHUNK):
             scores = self.bank.score(rows.part(start, min(start + CHUNK, rows.n)))
-            of_labels, late = self.weighter.forecast(self.state, losses.of_labels(self.loss, scores))
+            of_labels, late = self.weighter.forecast(self._state, losses.of_labels(self.loss, scores))
             found.append(Forecast(of_labels, scores, late, np.empty((len(scores), 0))))
         forecast = found[0] if len(found) == 1 else Forecast(*map(np.concatenate, zip(*found, strict=True)))
         if self.loss_scale is not LossScale.LOG_PROBABILITY:
@@ -266,10 +264,11 @@ class Ensemble(Model[Any]):
         return forecast._replace(decisions=threshold.answer(answered)), answered
 
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
-        """Ensemble losses (n, K) of every chunk, row t before row t is learned.
+        """Yield the ensemble losses (n, K) of every chunk, row t before row t is learned.
 
-        Members do not know the weights: while one chunk is weighed, the next is scored and learned. Those of other
-        libraries stay in this thread, where Ctrl-C reaches them.
+        Members do not depend on the weights. So another thread scores and learns the next chunk with the members while
+        this one learns the weights from the current chunk. Members of other libraries run in this thread, where Ctrl-C
+        reaches them.
         """
         source = iter(chunks)
         chunk, self._judged = next(source, None), None
@@ -281,7 +280,7 @@ class Ensemble(Model[Any]):
             following, job = next(source, None), None
             if following is not None and n_threads() > 1 and not self.bank.runs_user_code:
                 job = in_background(partial(self.bank.advance, *following[:3]))
-            out, self._state = self.weighter.advance_scores(self.state, self.loss, scores, chunk.y, chunk.w)
+            out, self._state = self.weighter.advance_scores(self._state, self.loss, scores, chunk.y, chunk.w)
             yield out
             if following is not None:
                 scores = job.result() if job else self.bank.advance(*following[:3])
@@ -289,14 +288,14 @@ class Ensemble(Model[Any]):
 
     @read_locked
     def weights(self) -> Array:
-        """Weights of the members."""
+        """Return the weights of the members."""
         return self.weighter.mean(started("Ensemble.weights", self.state))
 
     @read_locked
     def certainty(self, X: RowsLike, size: int = 1000, rng: Rng = 0) -> Array:
-        """Probability (n,) that the decision survives the weights' uncertainty.
+        """Return the posterior probability (n,) of weights that make the same decision.
 
-        By ``size`` draws from the posterior, unless its weighter knows the probability: see ``Posterior.agreement``.
+        It is estimated from ``size`` draws, unless the weighter computes it: see ``Posterior.agreement``.
         """
         return self._certainty(self._label_losses(self.checked(X)), size, rng)
 
@@ -312,14 +311,14 @@ class Ensemble(Model[Any]):
         out = []
         for G in label_losses:
             found = agreement(G, decided(self._answered(rule(G))))
-            # Where nobody votes, or all who do prefer no label, each is as likely.
+            # If no member votes, or none prefers a label, all labels are equally likely.
             found[((G[:, :1] == G) | np.isnan(G)).all(axis=(1, 2))] = 1 / G.shape[1]
             out.append(found)
         return np.concatenate(out)
 
     @read_locked
     def contributions(self, X: RowsLike) -> Array:
-        """What each member adds (n, m) to the lead of the decision over the next best label; 0 where it abstains.
+        """Return each member's part (n, m) of the lead of the decision over the next best label; 0 where it abstains.
 
         A row's contributions sum to the difference of the two labels' losses at the mean weights.
         """
@@ -332,10 +331,10 @@ class Ensemble(Model[Any]):
 
     @read_locked
     def explain(self, X: RowsLike) -> Explanation:
-        """How much each feature moved the lead of the decision over the next best label, and who looked at it.
+        """Attribute the lead of the decision over the next best label to the features.
 
-        A member's contribution is shared out like its score: by the features' parts of the score's own lead, of which
-        the contribution is a multiple. What members cannot tell is the remainder.
+        Each member's contribution is a multiple of the lead in its own score. It is divided among the features like
+        that score. The remainder belongs to members that cannot attribute their scores.
         """
         rows = self.checked(X)
         scores = self.bank.score(rows)
@@ -344,7 +343,7 @@ class Ensemble(Model[Any]):
         return Explanation(decision, runner_up, added.sum(axis=1), *found)
 
     def _leads(self, G: Array) -> tuple[Labels, Labels, Array]:
-        """The decision, the next best label, and what each member adds (n, m) to the lead of the one over the other."""
+        """Return the decision, the next best label, and each member's part (n, m) of the lead between them."""
         by_label, row = self._answered(self.weighter.rule(self.state)(G)), np.arange(len(G))
         decision = decided(by_label)
         by_label[row, decision] = np.inf
@@ -352,7 +351,7 @@ class Ensemble(Model[Any]):
         return decision, runner_up, np.nan_to_num(terms[row, runner_up] - terms[row, decision])
 
     def merge(self, other: "Ensemble") -> Self:
-        """Add what another ensemble of the same frozen members has learned; exact."""
+        """Add the rows that another ensemble of the same frozen members has learned; the result is exact."""
         self._require_frozen("Ensemble.merge")
         if not isinstance(other, Ensemble):
             raise InputTypeError("Ensemble.merge", "other", "must be an Ensemble", repr(other))
@@ -364,13 +363,13 @@ class Ensemble(Model[Any]):
                 must, got = "must have the same members, frozen in the same state", "members that differ"
                 do = "Train and freeze the members once, and give each ensemble a copy of them."
                 raise InputError("Ensemble.merge", "both ensembles", must, got, do)
-            theirs = deepcopy(other.state)
+            other_state = deepcopy(other.state)
         with self.lock.write:
-            self._state = self.weighter.merge(self.state, theirs)
+            self._state = self.weighter.merge(self.state, other_state)
         return self
 
     def unlearn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Take back rows that were learned by frozen members' weights."""
+        """Remove rows that the weights of frozen members have learned."""
         self._require_frozen("Ensemble.unlearn")
         rows, labels, w = self.checked_labelled(X, y, sample_weight)
         with self.lock.write:
@@ -380,13 +379,13 @@ class Ensemble(Model[Any]):
         return self
 
     def wider(self, n_features: int, rng: np.random.Generator) -> Any:
-        """Widen the members; the weights stay."""
+        """Widen the members; the weights stay the same."""
         self.bank.widen(n_features, rng)
         return self.state
 
     @read_locked
     def about(self) -> dict[str, Any]:
-        """Members, weighter, loss, and the rows learned where the posterior counts them."""
+        """Return members, weighter, loss, and the rows learned if the posterior counts them."""
         loss = self.loss if isinstance(self.loss, str) else getattr(self.loss, "__name__", "a function")
         learned = self.weighter.learned_weight(self.state) if isinstance(self.weighter, Posterior) else None
         waiting = self._gap.waiting if self._gap is not None and self.weighter.compares_horizons else None
@@ -394,7 +393,7 @@ class Ensemble(Model[Any]):
         return {"members": self.bank.n_members, "weighter": str(self.weighter), "loss": loss, "rows_learned": rows}
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:  # noqa: ARG002
-        """The size of the weighter's state; the members' states are their own."""
+        """Return the least size of the weighter's state; the members' states are not included."""
         return self.weighter.least_bytes(self.bank.n_members)
 
     def validate(self, state: Any) -> None:
@@ -403,7 +402,7 @@ class Ensemble(Model[Any]):
 
     @read_locked
     def learned(self) -> Learned | None:
-        """The weighter's state, checked."""
+        """Return the checked state of the weighter."""
         if self.state is None:
             return None
         facts: dict[str, Any] = {"shape": list(map(int, started(self.who, self.shape)))}
@@ -417,7 +416,7 @@ class Ensemble(Model[Any]):
         return Learned(facts, arrays)
 
     def restore(self, learned: Learned, room: int) -> None:
-        """Restore the weighter's state and the rows that wait; the members have their states already."""
+        """Restore the weighter's state and the waiting rows; the members have their states already."""
         shape = restored_shape(learned)
         if self.bank.shape != shape:
             raise ValueError(f"members for {self.bank.shape} features and classes instead of {shape}")
@@ -438,7 +437,7 @@ class Ensemble(Model[Any]):
             if self._gap.waiting is not None and self._gap.waiting.forecast is not None:
                 self.check_forecast(self._gap.waiting.forecast)
         elif waiting:
-            raise ValueError("rows that wait without a gap")
+            raise ValueError("waiting rows without a gap")
 
     def _check_loss(self) -> None:
         loss = losses.get(self.loss)
@@ -458,7 +457,7 @@ class Ensemble(Model[Any]):
             raise InputError("Ensemble", "loss", must, repr(self.loss), "Use", Argument("loss", "ramp"))
 
     def _label_losses(self, rows: Rows) -> Iterator[Array]:
-        """G of a chunk of rows at a time."""
+        """Yield G for a chunk of rows at a time."""
         for start in range(0, max(rows.n, 1), CHUNK):
             yield losses.of_labels(self.loss, self.bank.score(rows.part(start, min(start + CHUNK, rows.n))))
 
@@ -481,14 +480,19 @@ class Ensemble(Model[Any]):
             raise InputTypeError(
                 who,
                 "the members",
-                "must be frozen, or they are no longer those whose losses were learned",
+                "must be frozen, because members that learn do not repeat the losses that were learned",
                 self.bank.who,
-                "Members that were trained are frozen by Frozen(bank).",
+                "Freeze trained members with Frozen(bank).",
             )
 
 
+def _joined(chunks: list[Array]) -> Array:
+    """Concatenate the chunks' rows; a single chunk is not copied."""
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+
 def _same(a: Any, b: Any) -> bool:
-    """Return True if two states hold the same arrays and equal foreign members."""
+    """Return True if two states hold the same arrays and equal members of other libraries."""
     if isinstance(a, np.ndarray):
         return isinstance(b, np.ndarray) and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     if isinstance(a, tuple):

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError
 from bayesvote.core.loss_scale import LossScale as LossScale
 
 Loss = Callable[[Array], Array]
 
-# The logarithm of a g floored here is finite, and as exact as one taken from the margin: g is precise down to here.
-MOST_LOSS = 1e200  # sums of larger ones could overflow, which would ruin a weight for good
+MOST_LOSS = 1e200  # sums of 1e100 such losses stay finite; an infinite sum would never leave a weight again
+# Smallest normal double. Logistic losses are precise down to it, so its logarithm is as exact as one from the margin.
 SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def ramp(margin: ArrayLike) -> Array:
-    """Ramp loss, ``clip((1 - z) / 2, 0, 1)``: the paper's choice in its experiments.
+    """Ramp loss, ``clip((1 - z) / 2, 0, 1)``, which the paper uses in its experiments.
 
     >>> ramp([-2.0, 0.0, 0.5, 2.0])
     array([1.  , 0.5 , 0.25, 0.  ])
@@ -31,7 +31,7 @@ def ramp(margin: ArrayLike) -> Array:
 
 
 def wide_ramp(margin: ArrayLike) -> Array:
-    """Ramp of twice the width: the margins of members that score half their log-odds go up to probabilities of 0.98.
+    """Ramp of twice the width, for members that score half their log-odds: it is linear up to probabilities of 0.98.
 
     >>> wide_ramp([-3.0, -1.0, 0.0, 1.0, 3.0])
     array([1.  , 0.75, 0.5 , 0.25, 0.  ])
@@ -59,7 +59,7 @@ def hinge(margin: ArrayLike) -> Array:
 
 
 def zero_one(margin: ArrayLike) -> Array:
-    """Zero-one loss: 0 on the right side, 1 on the wrong one, and 1/2 at a margin of 0, which takes no side.
+    """Zero-one loss: 0 for a positive margin, 1 for a negative one, and 1/2 at a margin of 0.
 
     >>> zero_one([-3.0, 0.0, 0.1])
     array([1. , 0.5, 0. ])
@@ -67,24 +67,24 @@ def zero_one(margin: ArrayLike) -> Array:
     return (1.0 - np.sign(np.asarray(margin, dtype=np.float64))) / 2.0
 
 
-class Named(NamedTuple):
-    """A loss that the kernels know."""
+class NamedLoss(NamedTuple):
+    """A loss that the kernels implement."""
 
     function: Loss
-    kernel: int  # its number there
+    kernel: int  # number of the loss in the kernels
 
 
-LOSSES: dict[str, Named] = {
-    "ramp": Named(ramp, 0),
-    "logistic": Named(logistic, 1),
-    "hinge": Named(hinge, 2),
-    "zero_one": Named(zero_one, 3),
-    "wide_ramp": Named(wide_ramp, 4),
+LOSSES: dict[str, NamedLoss] = {
+    "ramp": NamedLoss(ramp, 0),
+    "logistic": NamedLoss(logistic, 1),
+    "hinge": NamedLoss(hinge, 2),
+    "zero_one": NamedLoss(zero_one, 3),
+    "wide_ramp": NamedLoss(wide_ramp, 4),
 }
 
 
 def get(loss: str | Loss) -> Loss:
-    """Give the loss of that name; a function of the margin is returned as it is.
+    """Return the loss of that name; a function of the margin is returned unchanged.
 
     >>> get("ramp")(0.0)
     np.float64(0.5)
@@ -96,12 +96,12 @@ def get(loss: str | Loss) -> Loss:
 
 
 def kernel(loss: str | Loss) -> int | None:
-    """Give the number by which the kernels know a loss; None for a function."""
+    """Return the number of a loss in the kernels; None for a function."""
     return LOSSES[loss].kernel if isinstance(loss, str) else None
 
 
 def margins(scores: Array) -> Array:
-    """Margin of every label: (n, K, m) from scores (n, m) for two classes or (n, m, K) for K.
+    """Return the margin of every label: (n, K, m) from scores (n, m) for two classes or (n, m, K) for K.
 
     >>> margins(np.array([[0.5, -2.0]]))
     array([[[-0.5,  2. ],
@@ -116,7 +116,7 @@ def margins(scores: Array) -> Array:
 
 
 def of_labels(loss: str | Loss, scores: Array) -> Array:
-    """G, the loss (n, K, m) of every member m for every label K; NaN where a member abstains.
+    """Return G, the losses (n, K, m) of every label for every member; NaN where a member abstains.
 
     >>> of_labels("ramp", np.array([[0.5, np.nan]]))
     array([[[0.75,  nan],
@@ -135,13 +135,13 @@ def of_labels(loss: str | Loss, scores: Array) -> Array:
 
 
 def _checked_losses(loss: str | Loss, z: Array) -> Array:
-    """Losses of a function of the user's, which kernels would trust; NaN is for members that abstain."""
+    """Return the losses by a user's function after checking them, because kernels do not check."""
     found = np.ascontiguousarray(get(loss)(z), dtype=np.float64)
     if found.shape != z.shape:
-        raise ValueError(f"loss must give one value for each margin, shape {z.shape}, got shape {found.shape}.")
+        must = f"must give one value for each margin, shape {z.shape}"
+        raise InputError("", "loss", must, f"shape {found.shape}")
     bad = ~((found >= 0) & (found <= MOST_LOSS)) & ~np.isnan(z)
     if np.any(bad):
-        raise ValueError(
-            f"loss must be at least 0 and at most {MOST_LOSS:g}, got {found[bad][0]} at the margin {z[bad][0]}."
-        )
+        must = f"must be at least 0 and at most {MOST_LOSS:g}"
+        raise InputError("", "loss", must, f"{found[bad][0]} at the margin {z[bad][0]}")
     return found

@@ -1,4 +1,4 @@
-"""What ensembles and boosters have in common: they decide about rows, learn them, and give probabilities."""
+"""Base class of ensembles and boosters: decisions, learning and probabilities."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -13,11 +13,12 @@ from bayesvote.core.rollback import After, Chunk, Forecast, reports_progress
 from bayesvote.core.rows import Rows, RowsLike, check_width
 from bayesvote.core.state import S, Stateful, require, within
 
-LEAST = 1e-9  # no label is impossible, so that logarithms are finite
+# Smallest share of a label, so that logarithms are finite. The largest share is then wrong by 1e-9 per class at most.
+LEAST = 1e-9
 
 
 def decided(label_losses: Array) -> Labels:
-    """Labels of least loss: the one prediction rule, (12) among them; a tie goes to the last label, as in (12).
+    """Return the labels of least loss, by rule (12) or its counterparts; a tie goes to the last label, as in (12).
 
     >>> decided(np.array([[0.2, 0.1], [0.3, 0.3], [0.1, 0.4]]))
     array([1, 1, 0])
@@ -28,62 +29,61 @@ def decided(label_losses: Array) -> Labels:
 class Model(Stateful[S]):
     """An ensemble or a booster.
 
-    The doors, ``start``, ``decide``, ``decide_then_learn`` and ``widen``, check their input; a refused call leaves the
-    model as it was, and one that fails leaves it as after the number of rows that its error tells. ``losses`` and
-    ``advance`` are doors, too, for callers that have checked their rows. A kind fills in the rest, what is abstract
-    here and in :class:`Stateful`.
+    The public methods ``start``, ``decide``, ``decide_then_learn`` and ``widen`` check their input. A call that is
+    rejected leaves the model as it was. A call that fails leaves it as after the number of rows that the error states.
+    ``losses`` and ``advance`` take rows that are checked. A subclass implements the abstract methods of this class and
+    of :class:`Stateful`.
     """
 
     complete = True
-    _internal = "advance learn_rows losses shares"
+    _internal = "advance losses shares"
 
     @property
     @abstractmethod
     def loss_scale(self) -> LossScale:
-        """What the losses of the labels measure, which says how probabilities follow from them."""
+        """Meaning of the losses of the labels, from which probabilities are computed."""
 
     @property
     @abstractmethod
     def total_members(self) -> int:
-        """How many members vote."""
+        """Number of members."""
 
     @property
     def learns(self) -> bool:
-        """Whether members learn, or weights only."""
+        """True if the members learn, False if only the weights do."""
         return True
 
     @abstractmethod
     def _losses(self, rows: Rows) -> Array:
-        """Losses (n, K) of every label for checked rows."""
+        """Return the losses (n, K) of every label for checked rows."""
 
     @abstractmethod
     def step(self, rows: Rows, y: Labels, w: Array) -> Array:
-        """Losses (n, K) of every label, checked row t before row t is learned."""
+        """Return the losses (n, K) of every label, checked row t before row t is learned."""
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
-        """What there is to say of the model, for people: its members, and how many rows it has learned."""
+        """Return a description for people: the members, and the number of rows learned."""
 
     @final
     def decide(self, X: RowsLike) -> Array:
-        """Losses (n, K) of every label; the decision is the least, see :func:`decided`. Nothing is learned."""
+        """Return the losses (n, K) of every label; the least is the decision, see :func:`decided`."""
         return self.losses(self.checked(X))
 
     @final
     @reports_progress
     def decide_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Losses (n, K) of every label, row t before row t is learned; equal to doing so row by row."""
-        return self.learn_rows(*self.checked_labelled(X, y, sample_weight))
+        """Return the losses (n, K) of every label, row t before row t is learned, as row by row."""
+        return self.advance(*self.checked_labelled(X, y, sample_weight))
 
     @final
     def losses(self, rows: Rows) -> Array:
-        """Do what decide does, for rows that are checked."""
+        """Do what ``decide`` does, for checked rows."""
         with self.lock.read:
             check_width(self.who, rows, self.n_features)
             return self._losses(rows)
 
     @final
-    @reports_progress
     def advance(
         self,
         rows: Rows,
@@ -94,50 +94,36 @@ class Model(Stateful[S]):
         forecast: Forecast | None = None,
         horizon: int = 0,
     ) -> Array:
-        """Do what decide_then_learn does, for rows, labels and weights that are checked.
+        """Do what ``decide_then_learn`` does, for checked rows, labels and weights.
 
         ``after`` is called with every chunk that was learned and its losses, before other threads see the model.
-        ``forecast`` is what the rows' predictions were made of, for labels that come late; lines of rows of weight 0
-        are written. With ``horizon`` weights are learned for predictions that many rows after the last label. See
+        ``forecast`` holds the intermediate results of the rows' predictions, for late labels; those of rows of weight 0
+        are written. With ``horizon`` the weights are learned for predictions that many rows after the last label. See
         docs/horizon.md.
         """
-        return self.learn_rows(rows, y, w, after, forecast=forecast, horizon=horizon)
-
-    @final
-    def learn_rows(
-        self,
-        rows: Rows,
-        y: Labels,
-        w: Array,
-        after: After | None = None,
-        *,
-        forecast: Forecast | None = None,
-        horizon: int = 0,
-    ) -> Array:
-        """Do what ``advance`` does, for methods that report progress themselves."""
         if not rows.n:
             return self.losses(rows)
-        return self._journal.learn(self, Chunk(rows, y, w, forecast, horizon), after)
+        return self._rollback.learn(self, Chunk(rows, y, w, forecast, horizon), after)
 
     @final
     def forecast(self, rows: Rows) -> tuple[Forecast, Array]:
-        """Return what the answers to checked rows are made of, for ``advance``, and their losses (n, K)."""
+        """Return the intermediate results of predictions of checked rows, for ``advance``, and the losses (n, K)."""
         with self.lock.read:
             check_width(self.who, rows, self.n_features)
             return self._predicted(rows)
 
     @final
     def empty_forecast(self, n: int) -> Forecast:
-        """Return room for the forecasts of n rows."""
+        """Return uninitialised forecasts of n rows."""
         return Forecast(np.empty((n, self.n_classes)), *(np.empty((n, *shape)) for shape in self.forecast_shapes()))
 
     @final
     def unpacked(self, packed: Array) -> Forecast:
-        """Return the forecasts that ``Forecast.packed`` returned as one array; one of another model is refused."""
+        """Return the forecasts that ``Forecast.packed`` made one array of; a wrong width is an error."""
         arrays, at = list[Array](), 0
         for blank in self.empty_forecast(0):
             width = int(np.prod(blank.shape[1:]))
-            # A copy, as kernels take whole arrays only, and learning may write to them.
+            # Copy, because kernels need contiguous arrays, and learning may write to them.
             arrays.append(packed[:, at : at + width].reshape(len(packed), *blank.shape[1:]).copy())
             at += width
         require(packed.ndim == 2 and packed.shape[1] == at, f"a forecast must hold {at} numbers")
@@ -146,7 +132,7 @@ class Model(Stateful[S]):
         return forecast
 
     def check_forecast(self, forecast: Forecast) -> None:
-        """Refuse numbers of a forecast that no prediction leads to."""
+        """Raise an error for a forecast that no prediction leads to."""
         require(not np.any(np.isinf(forecast.scores)), "scores must be finite or missing")
         for name, array in forecast._asdict().items():
             require(name == "scores" or bool(np.all(np.isfinite(array))), f"{name} must be finite")
@@ -155,7 +141,7 @@ class Model(Stateful[S]):
             require(within(labels, 0, self.n_classes - 1), "decisions must be labels")
 
     def forecast_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Return the shapes of a row's scores, log-likelihoods and decision; by default only the losses are needed."""
+        """Return the shapes of a row's scores, log-likelihoods and decision; by default only losses are used."""
         return (0,), (0,), (0,)
 
     def _predicted(self, rows: Rows) -> tuple[Forecast, Array]:
@@ -163,7 +149,7 @@ class Model(Stateful[S]):
         return self.empty_forecast(rows.n)._replace(losses=losses), losses
 
     def learn_chunk(self, chunk: Chunk) -> Array:
-        """Learn a chunk; return its losses, those of late labels as they were when the rows were predicted."""
+        """Learn a chunk; return its losses."""
         losses = super().learn_chunk(chunk)
         if chunk.forecast is not None:
             chunk.forecast.losses[chunk.w == 0] = losses[chunk.w == 0]
@@ -171,22 +157,25 @@ class Model(Stateful[S]):
 
     @property
     def judged(self) -> NDArray[np.bool_] | None:
-        """Rows of the last chunk with losses like those of predictions at the horizon of use; None for all."""
+        """Mask of the rows of the last chunk that were predicted at the horizon of use; None for all rows."""
         return None
 
     def probabilities(self, losses: Array) -> Array:
-        """Probabilities (n, K) of the labels from their losses; the largest is that of the decision."""
+        """Return the probabilities (n, K) of the labels from their losses; the decision has the largest."""
         return agreeing(self.shares(losses), losses)
 
     def shares(self, losses: Array) -> Array:
-        """The same up to the last bit, by which a tie or rounding can have it otherwise."""
-        return _PROBABILITIES[self.loss_scale](losses, self.total_members)
+        """Return the probabilities without the correction of ties, after which the decision has the largest."""
+        scale = self.loss_scale
+        if scale is LossScale.LOG_LIKELIHOOD:
+            return from_log_losses(losses, self.total_members)
+        return _PROBABILITIES[scale](losses)
 
 
-def from_losses(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
-    """Probability of each label inverse to its loss; for two labels, the share of the other's loss in the sum.
+def from_losses(losses: Array) -> Array:
+    """Return probabilities proportional to 1/loss; for two labels, the other label's share of the losses.
 
-    Losses below 0, which a label that is more than certain may have, count as 0.
+    Losses below 0 count as 0: a weighted margin above 1 leads to one.
 
     >>> from_losses(np.array([[1.0, 3.0], [0.0, 0.0]]))
     array([[0.75, 0.25],
@@ -196,7 +185,7 @@ def from_losses(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
 
 
 def from_log_losses(losses: Array, n_members: int) -> Array:
-    """Softmax of minus the losses per member, for losses that are log-likelihoods: the members' geometric mean.
+    """Return the softmax of minus the losses per member: the geometric mean of the members' likelihoods.
 
     >>> from_log_losses(np.log([[4.0, 1.0]]), n_members=1)
     array([[0.2, 0.8]])
@@ -205,8 +194,8 @@ def from_log_losses(losses: Array, n_members: int) -> Array:
     return shares(np.exp(scaled.min(axis=1, keepdims=True) - scaled))
 
 
-def from_log_probabilities(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
-    """Softmax of minus the losses, which are log-probabilities of the whole ensemble.
+def from_log_probabilities(losses: Array) -> Array:
+    """Return the softmax of minus the losses, which are log-probabilities of the whole ensemble.
 
     >>> from_log_probabilities(-np.log([[0.2, 0.8]]))
     array([[0.2, 0.8]])
@@ -214,8 +203,8 @@ def from_log_probabilities(losses: Array, n_members: int = 1) -> Array:  # noqa:
     return from_log_losses(losses, 1)
 
 
-def from_log_odds(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
-    """Logistic function of the votes, minus the losses, of labels that were each learned against the rest.
+def from_log_odds(losses: Array) -> Array:
+    """Return the logistic function of minus the losses, scaled to sum to 1; for labels learned one against the rest.
 
     >>> from_log_odds(np.log([[0.25, 4.0]]))
     array([[0.8, 0.2]])
@@ -225,8 +214,8 @@ def from_log_odds(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
     return shares(expit(-losses))
 
 
-def from_margins(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
-    """Probabilities in proportion to (1 + F)/2, F = minus the loss being the mean vote in [-1, 1].
+def from_margins(losses: Array) -> Array:
+    """Return probabilities in proportion to (1 + F)/2, where F = -loss is the mean vote in [-1, 1].
 
     >>> from_margins(np.array([[-0.5, 0.5]]))
     array([[0.75, 0.25]])
@@ -234,9 +223,8 @@ def from_margins(losses: Array, n_members: int = 1) -> Array:  # noqa: ARG001
     return shares((1 - losses) / 2)
 
 
-_PROBABILITIES: dict[LossScale, Callable[[Array, int], Array]] = {
+_PROBABILITIES: dict[LossScale, Callable[[Array], Array]] = {
     LossScale.SHARE: from_losses,
-    LossScale.LOG_LIKELIHOOD: from_log_losses,
     LossScale.LOG_PROBABILITY: from_log_probabilities,
     LossScale.LOG_ODDS: from_log_odds,
     LossScale.MARGIN: from_margins,
@@ -244,13 +232,13 @@ _PROBABILITIES: dict[LossScale, Callable[[Array, int], Array]] = {
 
 
 def shares(values: Array) -> Array:
-    """Rows scaled to sum to one; no value below ``LEAST``."""
+    """Return the rows scaled to sum to 1, after raising values below ``LEAST`` to it."""
     values = np.maximum(values, LEAST)
     return np.asarray(values / values.sum(axis=1, keepdims=True))
 
 
 def agreeing(values: Array, losses: Array) -> Array:
-    """Values of the labels, the largest being the decision's: where rounding or a tie has it otherwise, by a last bit.
+    """Return the values after raising that of the decision, if need be, to the next number above the others.
 
     >>> agreeing(np.array([[0.5, 0.5]]), np.array([[1.0, 1.0]])).argmax(axis=1)
     array([1])

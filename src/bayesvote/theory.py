@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.weighting import NumericalPosterior, SumState
 
 
@@ -81,7 +81,7 @@ def _positive(who: str, name: str, values: ArrayLike, *, zero: bool = False) -> 
     array = np.asarray(values, dtype=np.float64)
     valid = np.isfinite(array) & ((array >= 0) if zero else (array > 0))
     if not np.all(valid):
-        raise _checks.InputError(
+        raise InputError(
             who, name, f"must be finite and {'at least' if zero else 'above'} 0", str(np.atleast_1d(array[~valid])[0])
         )
     return array
@@ -103,7 +103,7 @@ def error_bound(loss_of_truth: ArrayLike, loss_of_other: ArrayLike, p: float) ->
     0.50043...
     """
     if not 1 <= p < np.inf:
-        raise ValueError(f"theory.error_bound: p must be finite and at least 1, got {p!r}.")
+        raise InputError("theory.error_bound", "p", "must be finite and at least 1", repr(p))
     return float(np.exp(_log_bound(*_both_losses("theory.error_bound", loss_of_truth, loss_of_other), p)))
 
 
@@ -136,12 +136,11 @@ def best_error_bound(loss_of_truth: ArrayLike, loss_of_other: ArrayLike) -> Boun
 def _both_losses(who: str, truth: ArrayLike, other: ArrayLike) -> tuple[Array, Array]:
     right, wrong = np.asarray(truth, dtype=np.float64), np.asarray(other, dtype=np.float64)
     if right.ndim != 2 or right.shape != wrong.shape or right.size == 0:
-        raise ValueError(f"{who}: both losses must have one shape (n, m), got {right.shape} and {wrong.shape}.")
+        raise InputError(who, "both losses", "must have one shape (n, m)", f"{right.shape} and {wrong.shape}")
     valid = all(np.all(np.isfinite(losses) & (losses >= 0)) for losses in (right, wrong))
     if not valid or not np.all(right.mean(axis=0) > 0):
-        raise ValueError(
-            f"{who}: losses must be finite and at least 0, and no member's all 0, or its optimal weight is infinite."
-        )
+        must = "must be finite and at least 0, and no member's all 0, or its optimal weight is infinite"
+        raise InputError(who, "losses", must)
     return right, wrong
 
 
@@ -157,7 +156,7 @@ def _log_bound(truth: Array, other: Array, p: float) -> float:
 
 
 class Regularity(NamedTuple):
-    """What :func:`check_regularity` found, member by member. With two parameters the Hessian has two more axes."""
+    """Results of :func:`check_regularity`, member by member. With two parameters the Hessian has two more axes."""
 
     minimizer: Array  # of the cumulative loss (1)
     gradient: Array  # there, its largest part in units of the posterior's standard deviation; condition 1 wants 0
@@ -168,7 +167,7 @@ class Regularity(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether conditions 1, 2, 3 and 5 hold, as far as these samples can tell."""
+        """True if conditions 1, 2, 3 and 5 hold on these samples."""
         matrices = self.hessian if self.hessian.ndim == 3 else self.hessian[:, None, None]
         return bool(
             self.integrable
@@ -205,18 +204,14 @@ def check_regularity(posterior: NumericalPosterior, g: ArrayLike) -> Regularity:
     """
     who = "theory.check_regularity"
     if not isinstance(posterior, NumericalPosterior):
-        raise TypeError(
-            f"{who}: posterior must be a NumericalPosterior, got {type(posterior).__name__}. "
-            "Give loss and prior as functions, NumericalPosterior(loss, prior)."
-        )
+        do = "Pass loss and prior as functions, NumericalPosterior(loss, prior)."
+        raise InputTypeError(who, "posterior", "must be a NumericalPosterior", type(posterior).__name__, do)
     if posterior.forgetting != 1:
-        raise ValueError(
-            f"{who}: forgetting must be 1, got {posterior.forgetting}. With a past that fades, the Hessian of (1) does "
-            "not grow for ever, as condition 2 asks."
-        )
+        do = "With a past that fades, the Hessian of (1) does not grow without bound, as condition 2 requires."
+        raise InputError(who, "forgetting", "must be 1", str(posterior.forgetting), do)
     rows = np.asarray(g, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2:
-        raise ValueError(f"{who}: g must have the shape (n, m) with two rows or more, got {rows.shape}.")
+        raise InputError(who, "g", "must have the shape (n, m) with two rows or more", str(rows.shape))
     state = posterior.update(posterior.init(rows.shape[1]), rows)
     try:
         posterior.mean(state)

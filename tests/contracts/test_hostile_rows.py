@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesvote import BayesianEnsembleClassifier, Ensemble, OzaBoost, OzaBoostClassifier
-from bayesvote.core.checks import RefusalError, encoded, labels, weights
+from bayesvote.core.checks import InvalidInputError, encoded, labels, weights
 from bayesvote.core.rows import as_rows
 from contracts.test_banks import SAMPLES, D
 
@@ -165,11 +165,11 @@ def test_a_broken_matrix_is_refused(door: str, flaw: str) -> None:
     y = np.arange(8) % 2
     for method in METHODS:
         if hasattr(model, method):
-            with pytest.raises(RefusalError):
+            with pytest.raises(InvalidInputError):
                 getattr(model, method)(BROKEN[flaw]())
     for method in LEARNING:
         if hasattr(model, method):
-            with pytest.raises(RefusalError):
+            with pytest.raises(InvalidInputError):
                 getattr(model, method)(BROKEN[flaw](), y)
     np.testing.assert_array_equal(ask(dense), before)
 
@@ -257,13 +257,13 @@ def test_masked_cells_labels_and_weights_are_refused(door: str) -> None:
     learn = next(getattr(model, name) for name in LEARNING if hasattr(model, name))
     ask = next(getattr(model, name) for name in METHODS if hasattr(model, name))
     np.testing.assert_array_equal(ask(X), ask(X.data))
-    with pytest.raises(RefusalError, match=r"X must have no masked values, got 1 of .* array\.filled\(np\.nan\)"):
+    with pytest.raises(InvalidInputError, match=r"X must have no masked values, got 1 of .* array\.filled\(np\.nan\)"):
         ask(masked)
-    with pytest.raises(RefusalError, match="X must have no masked values"):
+    with pytest.raises(InvalidInputError, match="X must have no masked values"):
         learn(masked, y)
-    with pytest.raises(RefusalError, match=r"y must have no masked values, got 1 of them\. Leave such rows out"):
+    with pytest.raises(InvalidInputError, match=r"y must have no masked values, got 1 of them\. Leave such rows out"):
         learn(X, none)
-    with pytest.raises(RefusalError, match="sample_weight must have no masked values"):
+    with pytest.raises(InvalidInputError, match="sample_weight must have no masked values"):
         learn(X, y, sample_weight=some)
 
 

@@ -170,7 +170,7 @@ def test_a_sound_state_is_taken_and_one_that_is_not_finite_refused(kind: str) ->
         ("convex", "record", (0, 0, 0), 1.0, "record must sum to 1"),
         ("rate", "total", (0, 0), -1.0, "counts must be at least 0"),
         ("rate", "total", (1, 0), -1.0, "sums of losses must be at least 0"),
-        ("rate", "carry", (1, 0), 1.0, "carry must be small beside total"),
+        ("rate", "carry", (1, 0), 1.0, "carry must be small compared with total"),
         ("shape and rate", "total", (1, 0), -1.0, "sums of losses must be at least 0"),
         ("shape", "total", (1, 0), 746.0 * N, "sums of logarithms must fit counts"),
         ("shape", "total", (1, 0), -746.0 * N, "sums of logarithms must fit counts"),

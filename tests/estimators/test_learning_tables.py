@@ -100,7 +100,7 @@ def test_calibration_and_counts_go_back_with_the_model(monkeypatch: pytest.Monke
 
     def learn(self: Calibration, *args: Any) -> Array:
         found = true(self, *args)
-        model.model_._journal._log = Log(model.model_._journal._log)
+        model.model_._rollback._chunks = Log(model.model_._rollback._chunks)
         return found
 
     monkeypatch.setattr(Calibration, "learn", learn)

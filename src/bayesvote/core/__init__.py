@@ -1,1 +1,1 @@
-"""What every other part of the library builds on: checked rows, states, errors, locks and threads."""
+"""Foundations of the library: checked rows, states, errors, locks and threads."""

@@ -1,4 +1,4 @@
-"""Kernels of standardised rows: each row by what was known before it and by itself; the mathematics is in simd/scales.h."""
+"""Kernels that standardise each row by the rows before it and itself; the formulas are in simd/scales.h."""
 
 cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t
@@ -44,7 +44,7 @@ cdef int view_scales(object state, Scales *out) except -1:
 
 
 def standardise(rows, weight, state, out):
-    """Put dense rows, standardised, into ``out``; those of a weight above 0 are learned. No weights: none is."""
+    """Standardise dense rows into ``out``; learn rows of weight above 0, or none without weights."""
     weight = contiguous(weight)
     cdef RowView view
     cdef Scales scales
@@ -78,12 +78,12 @@ cdef struct Sparse:
     Py_ssize_t room
     double *values
     int32_t *columns
-    int32_t *centred  # features that are not always centred at 0, in their order; others may be among them
+    int32_t *centred  # sorted features that may be centred elsewhere than at 0; may include others
     Py_ssize_t n_centred
 
 
 cdef bint make_room(Sparse *out, Py_ssize_t more) noexcept nogil:
-    """Whether there is room for so many more."""
+    """Return True if there is room for n more."""
     cdef Py_ssize_t room = out.room
     cdef void *values
     cdef void *columns
@@ -109,7 +109,7 @@ cdef inline void put(Sparse *out, int32_t column, double value) noexcept nogil:
 
 
 cdef inline void put_zero(Sparse *out, int32_t j, double n, const Scales *scales) noexcept nogil:
-    """A zero that is not stored; left out if it stays one."""
+    """Standardise a zero that is not stored; leave it out if it stays 0."""
     cdef double count = scales.count[j]
     cdef double mean = scales.mean[j]
     cdef double squares = scales.squares[j]
@@ -119,7 +119,7 @@ cdef inline void put_zero(Sparse *out, int32_t j, double n, const Scales *scales
 
 
 cdef void insert(Sparse *out, int32_t j) noexcept nogil:
-    """Add a feature to those that are not always centred at 0, if it is not among them."""
+    """Add a feature to the sorted features that may be centred elsewhere than at 0, unless it is among them."""
     cdef Py_ssize_t lo = 0
     cdef Py_ssize_t hi = out.n_centred
     cdef Py_ssize_t at
@@ -141,9 +141,9 @@ cdef inline bint may_be_centred(const Scales *scales, Py_ssize_t j) noexcept nog
 
 
 def centred_features(state):
-    """Return the features that are not always centred at 0, in ascending order.
+    """Return the features that may be centred elsewhere than at 0, in ascending order.
 
-    A feature that a row does not hold can only come nearer to 0, so these are enough until another one is learned.
+    The centre of a feature that is 0 in a row only moves towards 0. So these are enough until another one is learned.
     """
     cdef Scales scales
     view_scales(state, &scales)
@@ -161,7 +161,7 @@ def centred_features(state):
 
 
 cdef void take_centred(const int32_t *centred, Py_ssize_t n, const Scales *scales, Sparse *out) noexcept nogil:
-    """Take those of the features that are still not always centred at 0."""
+    """Keep the features that may still be centred elsewhere than at 0."""
     cdef Py_ssize_t i
     out.n_centred = 0
     for i in range(n):
@@ -171,7 +171,7 @@ cdef void take_centred(const int32_t *centred, Py_ssize_t n, const Scales *scale
 
 
 cdef bint run_row(const RowView *rows, Py_ssize_t t, bint learn, Scales *scales, Sparse *out) noexcept nogil:
-    """Standardise a sparse row, with what is no longer 0 in it; False if there is no room for it."""
+    """Standardise a sparse row, including zeros that become other numbers; return False if the output is full."""
     cdef double n = scales.rows[0] + 1.0
     cdef Py_ssize_t p = rows.starts[t]
     cdef Py_ssize_t end = rows.starts[t + 1]
@@ -210,10 +210,9 @@ cdef bint run_row(const RowView *rows, Py_ssize_t t, bint learn, Scales *scales,
 
 
 def standardise_sparse(rows, weight, state, centred):
-    """Values, columns and row starts of sparse rows, standardised; those of a weight above 0 are learned.
+    """Standardise sparse rows and learn those of weight above 0; return values, columns, row starts and ``centred``.
 
-    ``centred`` has the features that are not always centred at 0, and maybe others. The last of what is returned has
-    them after these rows.
+    ``centred`` holds the features that may be centred elsewhere than at 0, before and after these rows.
     """
     weight = contiguous(weight)
     cdef RowView view

@@ -1,7 +1,7 @@
-"""Arrays as kernels take them: looked at once, then plain pointers.
+"""Conversion of arrays to the pointers that kernels use, with checks of type and layout.
 
-A typed memoryview costs 0.3 to 0.5 us for every array of every call, ten times what these checks do, and a call for one
-row has a dozen arrays.
+A typed memoryview costs 0.3 to 0.5 us for every array of every call, ten times as much as these checks, and a call for
+one row has a dozen arrays.
 """
 
 cimport numpy as cnp
@@ -21,7 +21,7 @@ cdef inline void *data(object a, char kind, int size, bint written) except NULL:
     return cnp.PyArray_DATA(a)
 
 
-# What is only read.
+# Arrays that are only read.
 cdef inline const double *doubles(object a) except NULL:
     return <const double *> data(a, b"f", 8, False)
 
@@ -47,7 +47,7 @@ cdef inline const uint64_t *words(object a) except NULL:
     return <const uint64_t *> data(a, b"u", 8, False)
 
 
-# What is written, too.
+# Arrays that are also written.
 cdef inline double *own_doubles(object a) except NULL:
     return <double *> data(a, b"f", 8, True)
 
@@ -74,27 +74,27 @@ cdef inline uint64_t *own_words(object a) except NULL:
 
 
 cdef inline object contiguous(object a):
-    """The array, or a contiguous copy of it."""
+    """Return the array, or a contiguous copy of it."""
     return cnp.PyArray_GETCONTIGUOUS(a)
 
 
 cdef inline Py_ssize_t dim(object a, int axis) noexcept:
-    """Length of an array along an axis it has."""
+    """Return the length of an array along an axis, which must exist."""
     return cnp.PyArray_DIM(a, axis)
 
 
 cdef inline object room(Py_ssize_t n):
-    """Room for so many doubles."""
+    """Allocate an uninitialised array of n doubles."""
     cdef cnp.npy_intp size = n
     return cnp.PyArray_EMPTY(1, &size, cnp.NPY_DOUBLE, 0)
 
 
 cdef inline object zeros(Py_ssize_t n):
-    """So many zeros."""
+    """Allocate an array of n zeros."""
     cdef cnp.npy_intp size = n
     return cnp.PyArray_ZEROS(1, &size, cnp.NPY_DOUBLE, 0)
 
 
 cdef inline double *aligned(double *p) noexcept nogil:
-    """The first place from here on, at most seven numbers further, where a cache line begins: vectors then lie in one."""
+    """Return the first cache line boundary from here, at most seven doubles on, so that vectors lie in one line."""
     return <double *> ((<size_t> p + 63) & ~(<size_t> 63))

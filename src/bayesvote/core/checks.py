@@ -1,4 +1,4 @@
-"""Input checks, and the errors they raise: who refuses, what must hold, what was given, what to do."""
+"""Input checks, and structured errors: what is wrong, what was given, what to do."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -13,13 +13,13 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 
-MOST_WEIGHT = 1e9  # of a sample; far beyond it posteriors lose their digits, and sums of weights overflow
-MOST_PARAMETER = 1e100  # beyond it, or below its inverse, sums and squares leave the range of numbers
-_FIRST_ROUNDED = 2**53  # floats hold all smaller integers
+MOST_WEIGHT = 1e9  # of a sample: leaves 7 of the 16 digits of a sum to a sample of weight 1
+MOST_PARAMETER = 1e100  # squares of parameters up to it, or down to its inverse, are normal doubles
+_FIRST_ROUNDED = 2**53  # floats represent all smaller integers exactly
 
 
 class Argument(NamedTuple):
-    """A parameter with the value to give it, such as ``bad_lines='skip'`` or ``columns={'zip': 'category'}``."""
+    """A parameter and a value for it, such as ``bad_lines='skip'`` or ``columns={'zip': 'category'}``."""
 
     name: str
     value: str | bool | dict[str, str] | None = None
@@ -59,23 +59,23 @@ class InputWarning(UserWarning):
         return self.sentence()
 
 
-class RefusalError(Exception):
-    """Input that is refused. Its parts are fields, so that the command line can write parameters as options.
+class InvalidInputError(Exception):
+    """Base class of errors about invalid input. The parts of the message are attributes, for other interfaces to use.
 
     Attributes
     ----------
     who
-        The function or class that refuses; empty if that goes without saying.
+        Function or class that raises the error; empty if the user knows it.
     subject
-        What is wrong: the name of a parameter, or what the user knows it by.
+        Name of the parameter, or of the thing that is wrong.
     must
-        What must hold of it, such as "must be above 0".
+        Requirement, such as "must be above 0".
     got
-        What was given instead; empty if that goes without saying.
+        Value that was given; empty if the user knows it.
     do
-        What to do about it: text, or a tuple of texts and arguments.
+        Advice to the user: text, or a tuple of texts and arguments.
     using
-        The argument that does it, if there is one; ``do`` leads up to it.
+        Argument that solves the problem, if there is one; it completes the sentence in ``do``.
 
     Examples
     --------
@@ -108,26 +108,26 @@ class RefusalError(Exception):
         return f"{self.who}: {self.sentence()}" if self.who else self.sentence()
 
 
-class InputError(RefusalError, ValueError):
-    """A value that is refused."""
+class InputError(InvalidInputError, ValueError):
+    """Invalid value."""
 
 
-class InputTypeError(RefusalError, TypeError):
-    """Something of a type that is refused."""
+class InputTypeError(InvalidInputError, TypeError):
+    """Invalid type."""
 
 
-class InputFileError(RefusalError, OSError):
+class InputFileError(InvalidInputError, OSError):
     """A file or an address that cannot be read or written."""
 
 
 class UnknownLabelError(InputError):
-    """A label that is not among the classes; ``row`` is the first row that has one, counted from 0."""
+    """Label that is not among the classes; ``row`` is the first row with such a label, counted from 0."""
 
     row = 0
 
 
 def positive(who: str, name: str, value: float, *, zero: bool = False) -> None:
-    """Require a finite real number above zero (or at zero, with ``zero=True``) whose square is one, too."""
+    """Require a finite number above 0 (or at least 0, with ``zero=True``) whose square is a normal double."""
     floor = "at least 0" if zero else "above 0"
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if overflows(value):
@@ -177,7 +177,7 @@ def one_of(who: str, name: str, value: Any, options: Iterable[str]) -> None:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Ask whether the nearest known name was meant; empty if none is near.
+    """Return a question with the nearest known name; empty if none is near.
 
     >>> did_you_mean("hart", ["heart", "sonar"])
     "Did you mean 'heart'?"
@@ -187,8 +187,8 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def unmasked(who: str, name: str, given: Any) -> Any:
-    """Require an array without masked values: NumPy would go on with what is below the mask."""
-    # A caller with a masked array has imported numpy.ma; nobody else should wait for that.
+    """Require an array without masked values: NumPy would use the values below the mask."""
+    # A caller with a masked array has imported numpy.ma; others should not wait for the import.
     masked = sys.modules.get("numpy.ma")
     if masked is not None and isinstance(given, masked.MaskedArray) and masked.is_masked(given):
         by_row = name in ("y", "sample_weight", "classes")
@@ -198,17 +198,17 @@ def unmasked(who: str, name: str, given: Any) -> Any:
 
 
 def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
-    """Sample weights as a float array of our own, one number from 0 to MOST_WEIGHT per row; ones for None."""
+    """Return a copy of the sample weights, one number from 0 to MOST_WEIGHT per row; ones for None."""
     if sample_weight is None:
         return np.ones(n_rows)
     try:
-        # Kernels count rows by their weights: a copy, as another thread might change the caller's.
+        # A copy, because kernels count rows by their weights, and other threads could change the caller's array.
         w = np.array(unmasked(who, "sample_weight", sample_weight), dtype=np.float64, order="C")
     except OverflowError:
         must, do = f"must be at most {MOST_WEIGHT:g}", "Divide all weights by one number."
         raise InputError(who, "sample_weight", must, "a number too large for float64", do) from None
     except (TypeError, ValueError) as error:
-        if isinstance(error, RefusalError):
+        if isinstance(error, InvalidInputError):
             raise
         raise InputTypeError(who, "sample_weight", "must hold one number per row", f"others: {error}") from None
     if w.ndim == 0:
@@ -232,18 +232,18 @@ def weights(who: str, sample_weight: ArrayLike | None, n_rows: int) -> Array:
 
 
 def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
-    """Class indices as integers in [0, n_classes), one per row."""
-    # A copy, as kernels trust it and another thread might change the caller's.
+    """Return a copy of the labels as class indices in [0, n_classes), one per row."""
+    # A copy, because kernels do not check it, and other threads could change the caller's array.
     given = np.array(unmasked(who, "y", y))
     if given.shape != (n_rows,):
         raise InputError(who, "y", f"must have one label per row, shape ({n_rows},)", f"shape {given.shape}")
     if given.dtype.kind not in "iub" and not (given.dtype.kind == "f" and np.all(given == np.floor(given))):
         raise InputError(who, "y", f"must hold class indices 0 to {n_classes - 1}", f"{given.dtype} values")
     if given.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):  # a number beyond all integers becomes a negative one
+        with np.errstate(invalid="ignore"):  # a number above all integers becomes negative
             given = given.astype(np.intp)
     codes = np.ascontiguousarray(given, dtype=np.intp)
-    # Seen as unsigned, a negative index is a large one.
+    # As an unsigned number, a negative index is large.
     if n_rows and codes.view(np.uintp).max() >= n_classes:
         bad = codes[(codes < 0) | (codes >= n_classes)][0]
         must = f"must hold class indices 0 to {n_classes - 1}"
@@ -252,10 +252,10 @@ def labels(who: str, y: ArrayLike, n_rows: int, n_classes: int) -> Labels:
 
 
 def label_array(y: Any, name: str = "y") -> Any:
-    r"""Return labels as they are, or as an array that keeps them apart where NumPy would not.
+    r"""Return the labels, as an array if NumPy would otherwise make equal labels of different ones.
 
-    NumPy strips NUL from the end of strings, and takes some large integers for floats. Missing labels are refused,
-    masked ones, and text beside labels of other kinds, which have no order.
+    NumPy strips NUL from the end of strings, and converts some large integers to floats. Missing and masked labels are
+    errors, and so is a mix of text and other labels, which have no order.
 
     >>> label_array(["x", "x\0"])
     array(['x', 'x\x00'], dtype=object)
@@ -266,18 +266,18 @@ def label_array(y: Any, name: str = "y") -> Any:
     if isinstance(y, (list, tuple)):
         ends_in_nul = any(isinstance(label, str) and label.endswith("\0") for label in y)
         if any(label is None or isinstance(label, str) for label in y):
-            _check_objects(list(y), name)  # or NaN would become the text "nan", and 1 the same as "1"
+            _check_objects(list(y), name)  # NumPy would convert NaN to the text "nan" and 1 to "1"
         return np.array(y, dtype=object) if ends_in_nul else unrounded(y)
     given = np.asarray([] if y is None else y)
     if given.dtype.kind in "OmM":
         _check_objects(given.ravel().tolist() if given.dtype.kind == "O" else list(given.ravel()), name)
-    if given.dtype.kind in "iu":  # scikit-learn would make floats of nullable integers
+    if given.dtype.kind in "iu":  # scikit-learn would convert nullable integers to floats
         return given
     return unrounded(y)
 
 
 def unrounded(y: Any) -> Any:
-    """Return y or, if its labels are integers that NumPy would make floats or objects of, an exact array of them."""
+    """Return y, or an exact array of integer labels that NumPy would convert to floats or objects."""
     if isinstance(y, list | tuple):
         labels: Sequence[Any] = y
     else:
@@ -301,17 +301,17 @@ def _check_known(labels: list[Any], name: str) -> None:
     if any(missing):
         at = missing.index(True)
         if name == "y":
-            must, got, do = "must hold a label for every row", "row", "Leave out rows whose label is not known."
+            must, got, do = "must hold a label for every row", "row", "Leave out rows with an unknown label."
         else:
             must, got, do = "must hold labels only", "place", "Leave it out."
         raise InputError(name, "", must, f"a missing one in {got} {at}", do)
 
 
 def _is_missing(label: Any) -> bool:
-    if label is None or np.ndim(label):  # what is in a nested list is refused later, by its shape
+    if label is None or np.ndim(label):  # nested lists are rejected later, by their shape
         return label is None
     differs = label != label
-    return differs is label or bool(differs)  # pandas.NA says neither yes nor no
+    return differs is label or bool(differs)  # comparisons of pandas.NA return pandas.NA
 
 
 def _check_objects(labels: list[Any], name: str) -> None:
@@ -319,14 +319,14 @@ def _check_objects(labels: list[Any], name: str) -> None:
     text = [isinstance(label, str) for label in labels]
     if any(text) and not all(text):
         got = f"{labels[text.index(True)]!r} and {labels[text.index(False)]!r}"
-        raise InputError(name, "", "must hold labels of one kind", got, "Make text of all of them, with str.")
+        raise InputError(name, "", "must hold labels of one kind", got, "Convert all of them to text with str.")
 
 
 def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
-    """Places of labels among the sorted classes, which must hold them all."""
+    """Return the indices of the labels among the sorted classes, which must include all of them."""
     if _rounded(y, classes):
         y, classes = y.astype(object), classes.astype(object)
-    # No place may be outside, even if another thread changes y between the two lines: kernels trust them.
+    # No index may be out of range, even if another thread changes y meanwhile: kernels do not check them.
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     unknown = classes[places] != y
     if np.any(unknown):
@@ -336,7 +336,7 @@ def encoded(who: str, y: NDArray[Any], classes: NDArray[Any]) -> Labels:
             "y",
             f"must hold the classes {classes.tolist()} only",
             repr(y[row : row + 1].tolist()[0]),
-            "Name all the labels that can come as classes before the first row.",
+            "Pass all possible labels as classes before the first row.",
         )
         error.row = row
         raise error

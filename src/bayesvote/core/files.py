@@ -1,4 +1,4 @@
-"""Writing files so that a crash never leaves half of one."""
+"""Atomic replacement of files."""
 
 import os
 import secrets
@@ -7,11 +7,11 @@ from contextlib import contextmanager, suppress
 
 
 def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file in one step: whatever happens, the old one or the new one is there.
+    """Replace a file atomically: after a crash, either the old file or the new one exists.
 
-    A device or a pipe is written to, and stays what it is.
+    A device or a pipe is not replaced, but written to.
     """
-    target = os.path.realpath(path)  # what a link points to is replaced, not the link
+    target = os.path.realpath(path)  # replace the target of a link, not the link
     if os.path.exists(target) and not os.path.isfile(target):
         with naming(path), open(target, "wb") as stream:
             stream.write(data)
@@ -33,7 +33,7 @@ def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Put the names of a folder's files on the disk."""
+    """Flush the directory entries of a folder to disk."""
     if os.name != "posix":  # elsewhere folders cannot be opened
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -45,7 +45,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors of the operating system name this file; a full disk names none, and a temporary file means nothing."""
+    """Put this path into operating system errors that name no file, or a temporary one."""
     try:
         yield
     except OSError as error:

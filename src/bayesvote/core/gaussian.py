@@ -1,4 +1,4 @@
-"""Covariances as the kernels keep them, of which the lower triangles count; and what a file may bring of them."""
+"""Covariance matrices of which the lower triangles count, as in the kernels, and checks of those in files."""
 
 import numpy as np
 
@@ -7,21 +7,22 @@ from bayesvote.core.state import require
 
 
 def symmetric(lower: Array) -> Array:
-    """Whole matrices from their lower triangles."""
+    """Return the whole matrices from their lower triangles."""
     return np.tril(lower) + np.swapaxes(np.tril(lower, -1), -1, -2)
 
 
 def check_definite(covariances: Array) -> Array:
-    """Refuse matrices (k, m, m) that are not positive definite; return their eigenvalues, ascending."""
+    """Reject matrices (k, m, m) that are not positive definite; return their eigenvalues, ascending."""
     eigenvalues = np.linalg.eigvalsh(symmetric(covariances))
     require(bool(np.all(eigenvalues[:, 0] > 0)), "covariances must be positive definite")
     return np.asarray(eigenvalues)
 
 
 def check_covariances(covariances: Array, precisions: Array, most: Array | None = None) -> None:
-    """Refuse matrices (k, m, m) that are no covariances, or wider than priors of these precisions (k,).
+    """Reject matrices (k, m, m) that are not covariances, or wider than priors with these precisions (k,).
 
-    With ``most`` (k,), those that are narrower than so high a precision, by more than rounding.
+    With ``most`` (k,), also reject matrices that are narrower than these precisions. Rounding may make the smallest
+    eigenvalue wrong, so only a tenth of it is required.
     """
     _check_symmetric(covariances)
     eigenvalues = check_definite(covariances)
@@ -33,10 +34,10 @@ def check_covariances(covariances: Array, precisions: Array, most: Array | None 
 
 
 def check_rounded(covariances: Array, precisions: Array) -> None:
-    """Refuse matrices (k, m, m) that are not priors of these precisions (k,) less squares, with variances from 0 on.
+    """Reject matrices (k, m, m) that are wider than priors with these precisions (k,), or have negative variances.
 
-    Rows of very different sizes leave such by rounding, which need not be definite. Whoever only takes further squares
-    from them, and from no variance more than there is, never has one that is larger than the prior's anywhere.
+    Rows of very different sizes leave matrices that are not definite, by rounding. A kernel that only subtracts
+    squares, and from no variance more than it has, keeps such a matrix within the prior.
     """
     _check_symmetric(covariances)
     _check_width(np.asarray(np.linalg.eigvalsh(symmetric(covariances))), precisions)
@@ -45,7 +46,7 @@ def check_rounded(covariances: Array, precisions: Array) -> None:
 
 
 def _check_symmetric(covariances: Array) -> None:
-    """Refuse matrices (k, m, m) whose squares of four along the diagonal are not whole."""
+    """Reject matrices (k, m, m) whose 4 by 4 blocks along the diagonal, which kernels read whole, are not symmetric."""
     squares = np.arange(covariances.shape[-1] // 4 * 4).reshape(-1, 4)
     blocks = covariances[:, squares[:, :, None], squares[:, None, :]]
     require(np.array_equal(blocks, np.swapaxes(blocks, -1, -2)), "covariances must be symmetric")

@@ -1,8 +1,8 @@
-"""Weights for predictions some rows after the last label, learned while the labels are known at once.
+"""Weights for predictions some rows after the last label, learned from labels that are not late.
 
-``partial_fit`` does not know when the next predictions are made. So a model holds back the last fifth of the rows of
-each period. It predicts all of them without learning, as if their labels came late, and learns them when it ends.
-The weights learn from the later half of these predictions how far to trust each member at that distance.
+``partial_fit`` does not know when the next predictions will be made. So a model divides the stream into periods, and
+holds back the last fifth of the rows of each: the gap. It predicts these rows without learning them, as if their labels
+were late, and learns them when the period ends. The weights are learned from the later half of these predictions.
 """
 
 from typing import Any, NamedTuple
@@ -13,22 +13,22 @@ from bayesvote.core.rollback import Chunk, Forecast
 from bayesvote.core.rows import Rows, as_rows
 from bayesvote.core.state import MOST_ROWS, Arrays, require, within
 
-AUTO = 150  # rows, the horizon of ``partial_fit`` by default
-WAITING = "waiting_"  # begins the names of the arrays of waiting rows in files
-_PERIODS = 5  # a period has that many horizons
-_FIRST = 10  # rows of the first period
-_GROWTH = 4  # a period has at most a quarter of the rows before it
+AUTO = 150  # rows: the default horizon of ``partial_fit``; docs/horizon.md has the errors at this and other distances
+WAITING = "waiting_"  # prefix of the array names of waiting rows in files
+_PERIODS = 5  # horizons per period: members learn four fifths of the rows at once
+_FIRST = 10  # rows of the first period: the least of which a fifth has two halves
+_GROWTH = 4  # a period has at most a quarter of the rows before it, so that early gaps are short
 
 
 class Period(NamedTuple):
-    """Rows between two gaps and the gap after them, in rows that are learned."""
+    """Lengths of a period, counted in rows that are learned."""
 
     n_rows: int
-    n_held: int  # the last ones
+    n_held: int  # rows of the gap, at the end of the period
 
     @classmethod
     def after(cls, rows: int, horizon: int) -> "Period":
-        """Return the period that begins after this number of rows: shorter at the start of a stream.
+        """Return the period that starts after this number of rows; early periods are shorter.
 
         >>> Period.after(0, 100), Period.after(400, 100), Period.after(10_000, 100)
         (Period(n_rows=10, n_held=2), Period(n_rows=100, n_held=20), Period(n_rows=500, n_held=100))
@@ -38,12 +38,12 @@ class Period(NamedTuple):
 
     @property
     def n_learned(self) -> int:
-        """Number of rows that are learned at once."""
+        """Number of rows before the gap."""
         return self.n_rows - self.n_held
 
 
 class Gap(NamedTuple):
-    """Progress in the current period, and the rows of it that wait to be learned."""
+    """Position in the current period, and the rows of its gap, which wait to be learned."""
 
     horizon: int
     before: int  # rows before the period
@@ -60,22 +60,18 @@ class Gap(NamedTuple):
         """The current period."""
         return Period.after(self.before, self.horizon)
 
-    @property
-    def held(self) -> bool:
-        """True in the gap, in which rows wait."""
-        return self.seen >= self.period.n_learned
-
-    def next_part(self, n: int) -> int:
-        """Return how many of the next n rows are certain to come before the gap begins or ends."""
-        period = self.period
-        return min(n, (period.n_rows if self.held else period.n_learned) - self.seen)
+    def next_part(self, n: int) -> tuple[bool, int]:
+        """Return True in the gap, and how many of the next n rows come before it starts or ends."""
+        n_rows, n_held = self.period
+        is_held = self.seen >= n_rows - n_held
+        return is_held, min(n, (n_rows if is_held else n_rows - n_held) - self.seen)
 
     def passed(self, rows: int) -> "Gap":
-        """Return the progress after further rows."""
-        return self._replace(seen=self.seen + rows)
+        """Return the position after further rows."""
+        return Gap(self.horizon, self.before, self.seen + rows, self.waiting)
 
     def with_waiting(self, chunk: Chunk) -> "Gap":
-        """Return the progress after further rows of the gap; those of weight 0 do not wait."""
+        """Return the position after further rows of the gap; rows of weight 0 do not wait."""
         learned = np.flatnonzero(chunk.w != 0)
         if not len(learned):
             return self
@@ -92,7 +88,7 @@ class Gap(NamedTuple):
 
     @property
     def first_judged(self) -> int:
-        """Place in the gap of the first row from which weights learn at the horizon."""
+        """Index in the gap of the first row from which weights are learned at the horizon."""
         return self.period.n_held // 2
 
     def finished(self) -> "Gap":
@@ -100,7 +96,7 @@ class Gap(NamedTuple):
         return Gap(self.horizon, self.before + self.seen, 0, None)
 
     def facts(self) -> list[int]:
-        """Return the progress for a file."""
+        """Return the position for a file."""
         return [self.horizon, self.before, self.seen]
 
     def arrays(self) -> Arrays:
@@ -116,7 +112,7 @@ class Gap(NamedTuple):
 
     @classmethod
     def restored(cls, facts: Any, arrays: Arrays, n_features: int, blank: Forecast) -> "Gap":
-        """Return the progress that a file brings, after checking it; ``blank`` has forecasts of no rows."""
+        """Return the checked position of a file; ``blank`` has forecasts of no rows."""
         require(
             type(facts) is list and len(facts) == 3 and all(type(x) is int for x in facts), "gap must be 3 integers"
         )

@@ -1,7 +1,7 @@
-"""Who may use a model when: many threads that read it, or one that learns; and sections that no signal interrupts.
+"""Reader-writer lock of a model, and sections that no signal interrupts.
 
-Compiled, because a signal handler or another thread can come between any two steps of Python code, and never between
-those of a compiled function that holds the interpreter lock.
+This code is compiled, because a signal handler or another thread can run between any two steps of Python code, but not
+within a compiled function that holds the interpreter lock.
 """
 
 import os
@@ -15,8 +15,9 @@ cdef extern from *:
     #include <signal.h>
     #include <time.h>
 
-    /* Signals whose handlers may raise an exception in the main thread. While they are held, they are noted, and sent
-     * again afterwards, once; where work may not end, in a yielding section, a second one of a kind is let through. */
+    /* Signals whose handlers may raise an exception in the main thread. While they are held back, they are recorded,
+     * and sent again once at the end. In a yielding section, which may never end, the second signal of a kind is
+     * delivered. */
     #ifdef _WIN32
     enum { N_HELD = 2 };
     static const int held_signals[N_HELD] = {SIGINT, SIGTERM};
@@ -28,7 +29,7 @@ cdef extern from *:
     static struct sigaction handlers_before[N_HELD];
     #endif
     static volatile sig_atomic_t is_held[N_HELD], times_sent[N_HELD], is_due[N_HELD], is_yielding;
-    static volatile time_t yields_from; /* when it begins to */
+    static volatile time_t yields_from; /* time from which second signals are delivered */
 
     #ifdef _WIN32
     static void note_signal(int sent) {
@@ -48,7 +49,7 @@ cdef extern from *:
     #ifdef _WIN32
                 handlers_before[k](sent);
     #else
-                if (handlers_before[k].sa_flags & SA_SIGINFO) /* as other libraries have it */
+                if (handlers_before[k].sa_flags & SA_SIGINFO) /* set by another library */
                     handlers_before[k].sa_sigaction(sent, about, context);
                 else
                     handlers_before[k].sa_handler(sent);
@@ -82,7 +83,7 @@ cdef extern from *:
         }
     }
 
-    /* Members at work may have set a handler, as asyncio.run does, and left it or the one before it. */
+    /* Members of other libraries may have changed a handler, as asyncio.run does. */
     static void hold_signals_again(void) {
         for (int k = 0; k < N_HELD; k++) {
     #ifdef _WIN32
@@ -156,10 +157,10 @@ cdef extern from *:
 
 
 cdef unsigned long main_thread = threading.main_thread().ident
-cdef int n_held = 0  # how many sections of the main thread hold signals back
-cdef int yielding = 0  # which of them yields to a second one, if it is the innermost
+cdef int n_held = 0  # number of nested sections of the main thread that hold signals back
+cdef int yielding = 0  # depth of the section that yields to a second signal, if it is the innermost one
 cdef long n_forks = 0
-_PATIENCE = 0.1  # seconds after which a thread that waits looks for signals
+_PATIENCE = 0.1  # seconds between two checks for signals while waiting; people notice delays above this
 
 
 cdef void hold() noexcept:
@@ -182,7 +183,7 @@ cdef void let_through() noexcept:
 
 
 def _forked():
-    """In a new process there is one thread, and it is the main one."""
+    """Make the only thread of a forked process its main thread."""
     global main_thread, n_forks, yielding
     main_thread = PyThread_get_thread_ident()
     yielding = 0
@@ -194,27 +195,27 @@ if hasattr(os, "register_at_fork"):
 
 
 cdef class Uninterrupted:
-    """A section of the main thread in which signals wait; elsewhere they never come."""
+    """Section of the main thread in which signals are held back; other threads get none."""
 
     def __enter__(self):
         hold()
         try:
-            PyErr_CheckSignals()  # one that came just before must not be raised within
+            PyErr_CheckSignals()  # raise an earlier signal before the section
         except BaseException:
             let_through()
             raise
 
     def __exit__(self, _=None, error=None, __=None):
         if isinstance(error, KeyboardInterrupt) and PyThread_get_thread_ident() == main_thread:
-            forget_interrupts()  # it is one itself, and says all that a further one would
+            forget_interrupts()  # the exception itself is an interrupt, so drop a second one
         let_through()
         PyErr_CheckSignals()
 
 
 cdef class Yielding:
-    """A section within such a one that may take for ever: the second signal of a kind is not kept waiting.
+    """Section within an uninterrupted one that may never end: the second signal of a kind is delivered.
 
-    With ``seconds``, one is only let through that comes later.
+    With ``seconds``, it is only delivered after that time.
     """
 
     cdef int before, seconds
@@ -238,11 +239,11 @@ cdef class Yielding:
             yield_again_from(self.before_from)
             hold_signals_again()
             let_through()
-            PyErr_CheckSignals()  # one that was let through must not be raised without
+            PyErr_CheckSignals()  # raise a delivered signal within the section
 
 
 def report_rows_learned(part, method, args, kwargs, note_progress):
-    """Call a method of a part that learns. If it raises, call ``note_progress`` with the error and the earlier progress."""
+    """Call a method that learns; if it raises, call ``note_progress`` with the error and the earlier progress."""
     before = None
     try:
         before = part.progress()
@@ -253,7 +254,7 @@ def report_rows_learned(part, method, args, kwargs, note_progress):
         try:
             try:
                 PyErr_CheckSignals()
-            except KeyboardInterrupt as again:  # pressed meanwhile
+            except KeyboardInterrupt as again:  # Ctrl-C since then
                 caught = again
             note_progress(caught, part, before)
         finally:
@@ -264,7 +265,7 @@ def report_rows_learned(part, method, args, kwargs, note_progress):
 
 
 cdef class _Waiter:
-    cdef object turn  # a lock, held until it is this one's turn
+    cdef object turn  # a lock, held until it is this thread's turn
     cdef unsigned long thread
     cdef bint writes, granted
 
@@ -302,17 +303,17 @@ cdef class _Writing:
 
 
 cdef class RWLock:
-    """Lets many threads read or one write, in the order in which they came; a thread may enter again.
+    """Reentrant lock for many readers or one writer, in order of arrival.
 
     ``with lock.read`` and ``with lock.write``. A copy or a pickle of a lock is a new one.
     """
 
-    cdef dict readers  # how often each thread has entered
+    cdef dict readers  # nesting depth of each reading thread
     cdef list queue
     cdef unsigned long writer
     cdef int depth
     cdef long forks
-    cdef readonly Py_ssize_t writes  # how often somebody wrote
+    cdef readonly Py_ssize_t writes  # number of times the write lock was acquired
     cdef readonly object read, write
 
     def __cinit__(self):
@@ -333,17 +334,17 @@ cdef class RWLock:
 
     @property
     def wanted(self):
-        """Whether somebody waits, or a signal does: whoever writes should let them in soon."""
+        """True if another thread or a signal is waiting, so that the writer should release the lock soon."""
         return len(self.queue) > 0 or (n_held > 0 and is_signal_noted())
 
     cdef int look(self) except -1:
-        """Forget the threads that a new process does not have."""
+        """Forget the threads that a forked process does not have."""
         if self.forks == n_forks:
             return 0
         if self.writer:
             raise RuntimeError(
-                "bayesvote: a model must not be learning when the process is forked, as it is only half learned in "
-                "the new one. Fork before, or hand over a copy."
+                "bayesvote: a model must not be learning when the process is forked, because its state would be "
+                "incomplete in the new process. Fork before, or pass a copy."
             )
         self.readers.clear()
         self.queue.clear()
@@ -404,10 +405,10 @@ cdef class RWLock:
     cdef int wait(self, _Waiter waiter) except -1:
         self.queue.append(waiter)
         try:
-            # A handler of another library may have waiting go on after a signal, without reports_progress Python.
+            # The handler of another library may let the wait continue after a signal without Python noticing it.
             while not waiter.turn.acquire(True, _PATIENCE):
                 PyErr_CheckSignals()
-        except BaseException:  # a signal, while waiting
+        except BaseException:  # raised by a signal while waiting
             if not waiter.granted:
                 self.queue.remove(waiter)
             elif waiter.writes:
@@ -419,7 +420,7 @@ cdef class RWLock:
         return 0
 
     cdef int wake(self) except -1:
-        """Let in whoever is next: a writer, or all readers up to the next writer."""
+        """Grant the lock to the next writer, or to all readers up to the next writer."""
         cdef _Waiter first
         while self.queue and self.writer == 0:
             first = self.queue[0]

@@ -1,4 +1,4 @@
-"""Learning a label under the logistic loss from a Gaussian over what its log-odds grow by."""
+"""Posterior mode of log-odds with a Gaussian prior under the logistic loss."""
 
 from libc.math cimport exp, fabs
 
@@ -6,7 +6,7 @@ cdef extern from *:
     """
     #define PI_EIGHTH 0.39269908169872414
     """
-    const double PI_EIGHTH  # log-odds a of variance v have the mean probability of a/sqrt(1 + v pi/8) (MacKay 1992)
+    const double PI_EIGHTH  # mean probability of log-odds N(a, v): about sigmoid(a/sqrt(1 + v pi/8)) (MacKay 1992)
 
 
 cdef inline double sigmoid(double z) noexcept nogil:
@@ -14,10 +14,10 @@ cdef inline double sigmoid(double z) noexcept nogil:
 
 
 cdef inline double settled(double odds, double reach) noexcept nogil:
-    """Log-odds of a label at the mode of the posterior that has learned it, ``reach`` being their variance before.
+    """Return a label's log-odds at the posterior mode, from the prior log-odds and their variance ``reach``.
 
-    They are z = odds + reach sigmoid(-z), between odds and odds + reach. Newton's method, which can run in circles where
-    the loss is straight: halve the interval instead when a step leaves it, or is not half of the one before.
+    They solve z = odds + reach sigmoid(-z), between odds and odds + reach. Newton's method can cycle where the loss is
+    straight. So bisect when a step leaves the interval, or is more than half of the step before.
     """
     cdef double low = odds
     cdef double high = odds + reach

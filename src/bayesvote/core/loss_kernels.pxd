@@ -11,14 +11,14 @@ cdef enum:
 
 
 cdef inline double ramp(double z) noexcept nogil:
-    """NaN fails both comparisons and passes through."""
+    """Clip to [0, 1]; NaN fails both comparisons and stays."""
     cdef double g = (1.0 - z) * 0.5
     g = 0.0 if g < 0.0 else g
     return 1.0 if g > 1.0 else g
 
 
 cdef inline double logistic(double z) noexcept nogil:
-    cdef double smallest = 2.2250738585072014e-308  # of the normal numbers
+    cdef double smallest = 2.2250738585072014e-308  # smallest normal double
     cdef double g = (0.0 if z > 0.0 else -z) + log1p(exp(-fabs(z)))
     return smallest if g < smallest else g
 
@@ -32,7 +32,7 @@ cdef inline double zero_one(double z) noexcept nogil:
 
 
 cdef inline void of_both(int kind, const double *scores, Py_ssize_t m, double *out) noexcept nogil:
-    """Losses (2, m) of both labels for a row of scores."""
+    """Compute the losses (2, m) of both labels for a row of scores."""
     cdef double *first = out
     cdef double *second = out + m
     cdef Py_ssize_t i

@@ -1,4 +1,4 @@
-"""Kernels of the named losses: every label's loss straight from the scores of two classes."""
+"""Kernels of the named losses: the losses of both labels from the scores of two classes."""
 
 cimport numpy as cnp
 
@@ -20,7 +20,7 @@ BUILD = BUILD_NAME.decode()  # of all kernels; see src/select_build.c
 
 
 def two_classes(int kind, scores, out):
-    """Losses (n, 2, m) of both labels for scores (n, m)."""
+    """Compute the losses (n, 2, m) of both labels for scores (n, m)."""
     cdef Py_ssize_t n = dim(scores, 0)
     cdef Py_ssize_t m = dim(scores, 1)
     cdef const double *given = doubles(scores)

@@ -1,4 +1,4 @@
-"""Things by their names, ``gamma_rate`` or ``sag(horizon=5000)``, and constructors from parameters."""
+"""Construction of objects from names such as ``gamma_rate`` or ``sag(horizon=5000)``; generated constructors."""
 
 import ast
 import inspect
@@ -13,7 +13,7 @@ _CALL = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 def name_of(text: str) -> str:
-    """Name without its parameters.
+    """Return the name without its parameters.
 
     >>> name_of("sag(horizon=5000)")
     'sag'
@@ -23,7 +23,7 @@ def name_of(text: str) -> str:
 
 
 def make(who: str, option: str, text: str, table: Mapping[str, Callable[..., Any]], *arguments: Any) -> Any:
-    """Make what a name of the table stands for, with the arguments and whatever parameters follow the name.
+    """Call the table's entry for a name, with the arguments and the parameters that follow the name.
 
     >>> make("example", "number", "complex(imag=2)", {"complex": complex}, 1)
     (1+2j)
@@ -50,9 +50,9 @@ def initializer(
     then: Callable[[Any], None] | None = None,
     hints: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[..., None]:
-    """Return a constructor that takes these parameters, keeps each under its name, and then does the rest.
+    """Return an ``__init__`` that stores each of these parameters as an attribute, and then calls ``then``.
 
-    ``hints`` tell what to do about parameters that it does not take.
+    ``hints`` are advice for names of parameters that it does not have.
     """
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     signature = inspect.Signature([first, *parameters])
@@ -61,8 +61,8 @@ def initializer(
         try:
             given = signature.bind(self, *args, **kwargs)
         except TypeError as error:
-            told = [f" {hint}" for name, hint in hints.items() if name in kwargs]
-            raise TypeError(f"{type(self).__name__}: {error}.{''.join(told)}") from None
+            advice = [f" {hint}" for name, hint in hints.items() if name in kwargs]
+            raise TypeError(f"{type(self).__name__}: {error}.{''.join(advice)}") from None
         given.apply_defaults()
         for name in list(given.arguments)[1:]:
             setattr(self, name, given.arguments[name])
@@ -75,7 +75,7 @@ def initializer(
 
 
 def keyword_only(**defaults: Any) -> list[inspect.Parameter]:
-    """Parameters that are given by name."""
+    """Return keyword-only parameters with these defaults."""
     return [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Any)
         for name, default in defaults.items()

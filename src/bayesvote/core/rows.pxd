@@ -1,4 +1,4 @@
-"""Checked rows as kernels see them; see :class:`bayesvote.core.rows.Rows`."""
+"""Pointers to checked rows for kernels; see :class:`bayesvote.core.rows.Rows`."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
@@ -16,7 +16,7 @@ cdef struct RowView:
 
 
 cdef inline int view_rows(object rows, RowView *out) except -1:
-    """Look at rows, which must stay alive."""
+    """Fill a view of rows, which must stay alive."""
     out.values = doubles(rows.values)
     out.columns = ints(rows.columns)
     out.starts = longs(rows.starts)
@@ -27,14 +27,14 @@ cdef inline int view_rows(object rows, RowView *out) except -1:
 
 
 cdef inline const int32_t *columns_of(const RowView *rows, Py_ssize_t t) noexcept nogil:
-    """The columns of row t."""
+    """Return the columns of row t."""
     return rows.columns if rows.dense else rows.columns + rows.starts[t]
 
 
 cdef inline void gather(
     const RowView *rows, Py_ssize_t t, const uint32_t *features, Py_ssize_t k, double *x
 ) noexcept nogil:
-    """Put k features, in ascending order, of row t into x, a missing value as 0."""
+    """Copy k features of row t, in ascending order, to x; missing values become 0."""
     cdef double value
     cdef const int32_t *columns
     cdef Py_ssize_t i, p, low, high

@@ -1,4 +1,4 @@
-"""What every bank and booster does with its input: check it once, and hold it in one form."""
+"""Input rows, checked once and held in one form for all banks and boosters."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,16 +27,15 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Squares of larger values would overflow in a member's sums, which would ruin it for good.
-LARGEST = 1e100
+LARGEST = 1e100  # sums of 1e100 squares of such values stay finite; an infinite sum would never leave a member again
 TOO_LARGE = "Divide such values by a constant, or mark them as missing with NaN."
 
 
 class Rows(NamedTuple):
-    """Checked rows in compressed form; dense rows share one list of columns.
+    """Checked rows in compressed sparse row format; all dense rows share one array of column indices.
 
-    Row t holds ``values[starts[t]:starts[t + 1]]``. Their columns are ``columns[starts[t]:starts[t + 1]]``
-    for sparse rows and all of ``columns`` for dense ones.
+    Row t has the values ``values[starts[t]:starts[t + 1]]``. Their columns are ``columns[starts[t]:starts[t + 1]]``
+    for sparse rows, and all of ``columns`` for dense rows.
     """
 
     n: int
@@ -49,11 +48,11 @@ class Rows(NamedTuple):
 
     @property
     def sparse(self) -> bool:
-        """Whether each row has columns of its own."""
+        """True if each row has its own column indices."""
         return self.dense is None
 
     def part(self, first: int, last: int) -> "Rows":
-        """Rows first to last, without a copy."""
+        """Return rows first to last, as views."""
         if first == 0 and last == self.n:
             return self
         starts = self.starts[first : last + 1]
@@ -63,7 +62,7 @@ class Rows(NamedTuple):
         return Rows(last - first, self.width, dense, self.values[at], columns, starts - starts[0], self.has_nan)
 
     def copy(self) -> "Rows":
-        """Rows in memory of their own."""
+        """Return a copy that shares no values."""
         n, width, dense, values, columns, starts, has_nan = self
         if dense is not None:
             dense = dense.copy()
@@ -71,7 +70,7 @@ class Rows(NamedTuple):
         return Rows(n, width, None, values.copy(), columns.copy(), starts.copy(), has_nan)
 
     def take(self, order: NDArray[np.intp]) -> "Rows":
-        """Rows in this order; some may come twice, others not at all."""
+        """Return the rows with these indices, which may repeat."""
         if self.dense is not None:
             return _dense_rows(self.dense[order], self.has_nan)
         lengths = np.diff(self.starts)[order]
@@ -80,7 +79,7 @@ class Rows(NamedTuple):
         return Rows(len(order), self.width, None, self.values[at], self.columns[at], starts, self.has_nan)
 
     def followed_by(self, other: "Rows") -> "Rows":
-        """These rows, then others of the same width."""
+        """Return these rows, then the others, which must have the same width."""
         has_nan = self.has_nan or other.has_nan
         if self.dense is not None and other.dense is not None:
             return _dense_rows(np.concatenate((self.dense, other.dense)), has_nan)
@@ -90,13 +89,13 @@ class Rows(NamedTuple):
         return Rows(self.n + other.n, self.width, None, values, np.concatenate(columns), starts, has_nan)
 
     def widened(self, width: int) -> "Rows":
-        """Rows with further features, which are 0."""
+        """Return the rows with further features, which are 0."""
         if self.dense is None:
             return self._replace(width=width)
         return _dense_rows(np.pad(self.dense, ((0, 0), (0, width - self.width))), self.has_nan)
 
     def tocsr(self) -> Any:
-        """Sparse rows as SciPy's."""
+        """Return the rows as a SciPy sparse array."""
         from scipy.sparse import csr_array
 
         return csr_array((self.values, self.columns, self.starts), shape=(self.n, self.width))
@@ -120,7 +119,7 @@ else:
 
 
 def started(who: str, state: _T | None) -> _T:
-    """Return the state of a bank or booster, which must have one."""
+    """Return the state of a bank or model; an error if it has not been started."""
     if state is None:
         raise InputError(who, "", "must be started before use", do="Call start(n_features, n_classes) first.")
     return state
@@ -129,7 +128,7 @@ def started(who: str, state: _T | None) -> _T:
 def check_start(
     who: str, n_features: int, n_classes: int, rng: np.random.Generator | int | None
 ) -> np.random.Generator:
-    """Check what a bank or booster is started with; return its random generator."""
+    """Check the arguments of ``start``; return the random generator."""
     integer(who, "n_features", n_features)
     if n_features > MOST_FEATURES:
         raise InputError(who, "n_features", f"must be at most {MOST_FEATURES}", str(n_features))
@@ -138,9 +137,9 @@ def check_start(
 
 
 def check_rows(who: str, X: RowsLike, n_features: int) -> Rows:
-    """Check a chunk of rows, dense or sparse: two-dimensional, n_features wide, finite or NaN.
+    """Check dense or sparse rows: two-dimensional, with n_features columns, finite or NaN.
 
-    Rows that are checked already only have their width compared: a union checks once for all its banks.
+    Of ``Rows``, which are checked already, only the width is compared.
     """
     rows = as_rows(who, X)
     check_width(who, rows, n_features)
@@ -148,7 +147,7 @@ def check_rows(who: str, X: RowsLike, n_features: int) -> Rows:
 
 
 def check_width(who: str, rows: Rows, n_features: int) -> None:
-    """Require rows of so many features."""
+    """Require rows with n_features columns."""
     if rows.width != n_features:
         raise InputError(
             who,
@@ -163,20 +162,22 @@ def as_rows(who: str, X: RowsLike) -> Rows:
     """Check rows of any width."""
     if isinstance(X, Rows):
         return X
-    return _sparse(who, X) if is_sparse(X) else _dense(who, X)
+    if type(X) is np.ndarray:  # neither sparse nor masked
+        return _dense(who, X)
+    return _sparse(who, X) if is_sparse(X) else _dense(who, plain(who, X))
 
 
 def plain(who: str, X: Any) -> Any:
-    """Refuse what NumPy would take for something else, or fail on in its own words."""
+    """Reject lists of dictionaries and masked arrays, which NumPy would misread."""
     if isinstance(X, (list, tuple)) and any(isinstance(row, Mapping) for row in X):
-        do = "Make columns of such rows, with bayesvote.tables.columns_of(X)."
+        do = "Convert them to columns with bayesvote.tables.columns_of(X)."
         raise InputTypeError(who, "X", "must have rows of numbers, or be a table", "a list of dictionaries", do)
     return unmasked(who, "X", X)
 
 
 @contextmanager
 def within_float64(who: str, X: Any) -> Iterator[None]:
-    """Raise an error that names the place where X holds a number too large for float64, such as the integer 10**400."""
+    """Convert an OverflowError to an error that names the row and column of the number, such as 10**400."""
     try:
         yield
     except OverflowError:
@@ -192,8 +193,8 @@ def _cells(X: Any) -> Iterator[tuple[int, int, Any]]:
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether these are rows of SciPy."""
-    # A caller with a sparse matrix has imported scipy.sparse; nobody else should wait for that.
+    """Return True for SciPy sparse matrices and arrays."""
+    # A caller with a sparse matrix has imported scipy.sparse; others should not wait for the import.
     loaded = sys.modules.get("scipy.sparse")
     return loaded is not None and bool(loaded.issparse(X))
 
@@ -206,9 +207,9 @@ def check_labelled(
     n_features: int,
     n_classes: int,
 ) -> tuple[Rows, Labels, Array]:
-    """Check rows, their labels and their weights.
+    """Check rows, labels and sample weights.
 
-    Checked rows with labels and weights in their checked form are taken as they are: an ensemble checks once.
+    ``Rows`` with labels and weights of the checked types are not checked again.
     """
     if (
         isinstance(X, Rows)
@@ -224,7 +225,7 @@ def check_labelled(
 
 
 def _dense(who: str, X: Any) -> Rows:
-    given = np.asarray(plain(who, X))[...]  # a view, whose shape nobody else can change
+    given = np.asarray(X)[...]  # a view, whose shape other threads cannot change
     if given.dtype.kind == "O":
         with within_float64(who, given), suppress(TypeError, ValueError):
             given = given.astype(np.float64)
@@ -273,8 +274,8 @@ def _sparse(who: str, X: Any) -> Rows:
 
 
 def _has_nan(who: str, values: Array) -> bool:
-    # Looking for NaN is slow; skip it when all values are of moderate size. For few values, the sum of squares tells
-    # that fastest. For many, it would wake BLAS threads, which then spin on the cores that the kernels need.
+    # Checking for NaN is slow; skip it when all values are of moderate size. For few values, the sum of squares is the
+    # fastest test. For many, BLAS would use threads, which then spin on the cores that the kernels need.
     if len(values) < 10_000:
         moderate = np.vdot(values, values) < LARGEST**2
     else:

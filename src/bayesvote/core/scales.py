@@ -1,4 +1,4 @@
-"""Scales of features, learned as the stream goes on, and rows that are standardised by them."""
+"""Online means and spreads of features, and standardisation of rows by them."""
 
 from typing import NamedTuple
 
@@ -14,22 +14,22 @@ NO_WEIGHTS = np.zeros(0)  # for rows that are not learned
 
 
 class Scales(NamedTuple):
-    """What is known of the features' scales."""
+    """Statistics of the features, from which means and spreads follow."""
 
-    rows: Array  # (1,): how many were learned
-    missing: Array  # (d,): in how many of them the feature was NaN
-    nonzero: Array  # (d,): in how many it was a number other than 0
-    mean: Array  # (d,): of these numbers
-    squares: Array  # (d,): the sum of their squared deviations from it
+    rows: Array  # (1,): number of rows learned
+    missing: Array  # (d,): number of rows in which the feature was NaN
+    nonzero: Array  # (d,): number of rows in which it was a number other than 0
+    mean: Array  # (d,): mean of these numbers
+    squares: Array  # (d,): sum of their squared deviations from the mean
 
     def standardised(self, rows: Rows, w: Array) -> Rows:
-        """Rows by what was known before each and by itself; those of a weight above 0 are learned."""
+        """Standardise each row by the rows before it and itself; learn rows of weight above 0."""
         return self.standardised_knowing(rows, w, None)[0]
 
     def standardised_knowing(self, rows: Rows, w: Array, centred: Centred | None) -> tuple[Rows, Centred | None]:
-        """Return standardised rows, and the features that sparse rows may be centred by, for the next call.
+        """Standardise rows; also return the features that sparse rows may be centred by, for the next call.
 
-        Without these, all features are searched for them. A missing value becomes 0, as if it were the centre.
+        Without ``centred``, all features are searched for them. A missing value becomes 0, the centre.
         """
         from bayesvote.core._scale_kernels import centred_features, standardise, standardise_sparse
 
@@ -46,15 +46,16 @@ class Scales(NamedTuple):
         return rows._replace(dense=out, values=out.reshape(-1), has_nan=False), None
 
     def wider(self, n_features: int) -> "Scales":
-        """Scales with room for more features, as if they had been 0 in every row so far."""
+        """Return scales of more features, as if these had been 0 in every row so far."""
         return Scales(self.rows, *(padded(array, 0, n_features) for array in self[1:]))
 
     def check(self) -> None:
-        """Refuse counts that do not fit the rows, and spreads without numbers."""
+        """Reject counts that do not fit the rows, and spreads without numbers."""
         all_finite(self)
         require(self.rows[0] >= 0, "rows must be at least 0")
-        # From there on one more is lost in rounding, and the numbers of a feature would overtake the rows.
+        # From MOST_ROWS on, adding 1 is lost in rounding, and a feature's count would exceed the rows.
         require(self.rows[0] < MOST_ROWS, f"rows must be below {MOST_ROWS}")
+        # 1e-9 allows for the rounding of the running mean.
         require(within(self.mean, -LARGEST * (1 + 1e-9), LARGEST * (1 + 1e-9)), "mean must be of values")
         whole = all(np.array_equal(array, np.floor(array)) for array in (self.rows, self.missing, self.nonzero))
         require(whole, "rows, missing and nonzero must be whole numbers")
@@ -66,5 +67,5 @@ class Scales(NamedTuple):
 
 
 def no_scales(n_features: int) -> Scales:
-    """Scales of which nothing is known."""
+    """Return scales before any row."""
     return Scales(np.zeros(1), *(np.zeros(n_features) for _ in range(4)))

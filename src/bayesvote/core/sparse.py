@@ -1,4 +1,4 @@
-"""Sparse matrices as checked rows, whose index arrays nobody else can change."""
+"""Conversion of SciPy sparse matrices to checked rows with private index arrays."""
 
 from collections.abc import Callable
 from itertools import chain
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesvote.core.checks import InputError, InputTypeError, RefusalError, unmasked
+from bayesvote.core.checks import InputError, InputTypeError, InvalidInputError, unmasked
 
 _MOST_ROWS = 2**63 - 1
 MOST_FEATURES = 2**31 - 1  # columns are numbered in 32 bits
@@ -16,15 +16,15 @@ _Indices = NDArray[np.integer[Any]]
 
 
 class _FlawError(Exception):
-    """What is wrong with a matrix."""
+    """Description of a flaw in a sparse matrix."""
 
 
 def checked_csr(who: str, X: Any) -> Any:
-    """Return the rows of a sparse matrix as a ``csr_array``; refuse a matrix whose arrays do not fit together.
+    """Return the rows of a sparse matrix as a ``csr_array``; inconsistent arrays are an error.
 
-    SciPy's compiled code and ours trust indices. Those of a matrix can be anything, as SciPy does not look at arrays
-    that were set after it was made, and another thread may change them. So each is copied once, and the copy is
-    checked and used. Values may be the caller's own: nothing is found by them.
+    The compiled code of SciPy and of this library does not check indices. SciPy does not check arrays that were set
+    after construction, and another thread may change them. So each index array is copied, and the copy is checked and
+    used. Values need no copy, because nothing is looked up by them.
     """
     try:
         shape = tuple(map(index, X.shape))
@@ -35,17 +35,17 @@ def checked_csr(who: str, X: Any) -> Any:
             if not 0 <= found <= most:
                 raise _FlawError(f"a shape of {shape}")
         return _MADE[X.format](who, X, *shape)
-    except RefusalError:
+    except InvalidInputError:
         raise
     except _FlawError as error:
         wrong = str(error)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         wrong = f"one with {type(error).__name__}: {error}"
-    raise InputError(who, "X", "must be a valid sparse matrix", wrong, "Make it anew from its values.")
+    raise InputError(who, "X", "must be a valid sparse matrix", wrong, "Construct it again from its values.")
 
 
 def _own(name: str, given: Any, last: int | None = None) -> _Indices:
-    """Copy index numbers into a plain array: a masked one would hide some of them from the checks."""
+    """Copy indices to a plain array: a masked array would hide some of them from the checks."""
     own: NDArray[Any] = np.array(np.asarray(given)[:last], order="C")
     if not isinstance(given, np.ndarray) or own.ndim != 1 or own.dtype.kind not in "iu":
         raise _FlawError(f"{name} that are not a row of whole numbers")
@@ -61,20 +61,20 @@ def _within(name: str, own: _Indices, n: int, least: int = 0) -> _Indices:
 
 
 def _values(who: str, given: Any, ndim: int = 1) -> NDArray[Any]:
-    """Values as a plain array: a view of the caller's numbers if they are floats, or else a copy."""
+    """Return the values as a plain array: a view if they are floats, otherwise a copy."""
     values: NDArray[Any] = np.asarray(unmasked(who, "X", given))[...]
     if not isinstance(given, np.ndarray) or values.ndim != ndim:
         raise _FlawError("values that are not an array")
     if values.dtype.kind not in "fiub":
         raise InputTypeError(who, "X", "must hold real numbers", f"{values.dtype} values", "Encode them first.")
     if values.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what is too large is infinite, and refused as such
+        with np.errstate(over="ignore"):  # too large numbers become infinite, and are rejected later
             values = values.astype(np.float64, copy=False)
     return values
 
 
 def _compressed(who: str, X: Any, n_lines: int, width: int, ndim: int = 1) -> tuple[NDArray[Any], _Indices, _Indices]:
-    """Values, indices and row pointers."""
+    """Return values, indices and row pointers."""
     pointers, values = _own("row pointers", X.indptr), _values(who, X.data, ndim)
     if len(pointers) != n_lines + 1:
         raise _FlawError(f"{len(pointers)} row pointers for {n_lines} rows")
@@ -130,7 +130,7 @@ def _of_diagonals(who: str, X: Any, n: int, d: int) -> Any:
     offsets, values = _own("offsets", X.offsets), _values(who, X.data, 2)
     if len(offsets) != len(values) or len(np.unique(offsets)) != len(offsets):
         raise _FlawError(f"{len(offsets)} offsets for {len(values)} diagonals")
-    inside = (offsets > -n) & (offsets < d)  # SciPy leaves those outside when it makes a matrix smaller
+    inside = (offsets > -n) & (offsets < d)  # SciPy keeps the others when it makes a matrix smaller
     return dia_array((values[inside], offsets[inside]), shape=(n, d)).tocsr()
 
 
@@ -145,7 +145,7 @@ def _of_keys(who: str, X: Any, n: int, d: int) -> Any:
 
 def _of_lists(who: str, X: Any, n: int, d: int) -> Any:
     rows, data = X.rows.tolist(), X.data.tolist()
-    # SciPy's own code takes lists only, and a list cannot hide a part of itself.
+    # SciPy accepts only lists, which cannot hide elements as masked arrays can.
     if len(rows) != n or len(data) != n or not all(type(one) is list for one in (*rows, *data)):
         raise _FlawError("rows that are not one list each")
     rows, data = [list(row) for row in rows], [list(row) for row in data]

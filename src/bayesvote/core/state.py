@@ -1,4 +1,4 @@
-"""What models are made of: parts with parameters and, once started, something learned, which a file can keep."""
+"""Base classes of the parts of a model: parameters, and a state that a file can hold."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote.core.checks import MOST_WEIGHT, Array, InputTypeError, Labels, integer
 from bayesvote.core.lock import RWLock, Uninterrupted
-from bayesvote.core.rollback import Chunk, Journal, Progress
+from bayesvote.core.rollback import Chunk, Rollback, RowsLearned
 from bayesvote.core.rows import Rows, RowsLike, check_labelled, check_rows, check_start, started
 
 S = TypeVar("S", bound=Any)  # a NamedTuple of arrays
@@ -22,35 +22,35 @@ A = ParamSpec("A")
 R = TypeVar("R")
 Rng = np.random.Generator | int | None
 Arrays = Mapping[str, NDArray[Any]]
-MOST_ROWS = 2**53  # that a state may count: more than anybody can learn, and exact as a float
-# Sample weights that a state may rest on: more than rows can have, by so much that further ones are lost in rounding.
-# What a file brings, at the bound even, stays within it when it learns.
+MOST_ROWS = 2**53  # that a state may count: floats hold all smaller integers
+# Largest sum of sample weights in a state. It is 2**20 times the weight of all rows that can be learned. So a state
+# from a file may be at the bound and stay there: the weights of further rows are lost in rounding.
 MOST_TOTAL = 2**20 * MOST_WEIGHT * MOST_ROWS
-# Rows that a file may tell of, the same for saving and loading, so that what is saved can be loaded. Only a forged file
-# comes near it: 2**53 rows take centuries at a million a second.
+# Most rows of a state in a file, when saving and when loading, so that every saved file loads. It leaves room to learn
+# 2**40 rows after loading. Only a forged file comes near it: 2**53 rows take 285 years at a million a second.
 _MOST_SAVED = MOST_ROWS - 2**40
 
 
 class Shape(NamedTuple):
-    """Of the rows and labels that something was started for."""
+    """Numbers of features and classes for which a part was started."""
 
     n_features: int
     n_classes: int
 
 
 class Learned(NamedTuple):
-    """What a part has learned, in the form in which files keep it."""
+    """State of a part in the form in which files hold it."""
 
-    facts: dict[str, Any] = {}  # noqa: RUF012 - plain values, never changed
+    facts: dict[str, Any] = {}  # noqa: RUF012 - never changed
     arrays: Arrays = {}  # noqa: RUF012
     parts: dict[str, "Part"] = {}  # noqa: RUF012
 
 
 class Part:
-    """Something that a model file can hold: its parameters make it anew, then it takes up what it had learned."""
+    """An object that a model file can hold: parameters, from which it is constructed, and a state to restore."""
 
-    complete: ClassVar[bool] = False  # whether it is a model by itself, not only a part of one
-    # Names that the rest of the library calls and users do not. Tab completion leaves out those of all base classes.
+    complete: ClassVar[bool] = False  # True if it is a model by itself, not only a part of one
+    # Methods that only the library calls. Tab completion leaves them out, with those of all base classes.
     _internal: ClassVar[str] = "complete learned parameters reference restore who"
 
     def __dir__(self) -> list[str]:
@@ -59,34 +59,34 @@ class Part:
 
     @property
     def who(self) -> str:
-        """The name by which errors speak of this part."""
+        """Name in error messages."""
         return type(self).__name__
 
     @property
     def reference(self) -> tuple[str, ...] | None:
-        """For a part that no file can hold, as it has the user's own objects: attributes by which it is known again."""
+        """Attributes to compare when a part with the user's own objects, which files cannot hold, is given again."""
         return None
 
     def read_lock(self) -> AbstractContextManager[Any]:
-        """Hold off whatever would change this part, to look at all of it."""
+        """Return a context in which no other thread changes this part."""
         return nullcontext()
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that its constructor takes."""
+        """Return the constructor's arguments."""
         part: Any = self
         return {field.name: getattr(part, field.name) for field in fields(part) if field.init}
 
     def learned(self) -> Learned | None:
-        """What it has learned, checked; None before it was started."""
+        """Return the checked state; None before the start."""
         return None
 
     def restore(self, learned: Learned, room: int) -> None:  # noqa: ARG002
-        """Take up what a file brings, after checking all of it; a state of more than ``room`` bytes is refused."""
+        """Restore the state of a file after checking it; a state of more than ``room`` bytes is an error."""
         raise ValueError(f"{self.who} learns nothing, so there is nothing to restore")
 
 
 def read_locked(method: Callable[Concatenate[P, A], R]) -> Callable[Concatenate[P, A], R]:
-    """Hold off learning while a method looks at a part."""
+    """Hold the read lock of a part while a method runs."""
 
     @wraps(method)
     def held(part: P, /, *args: A.args, **kwargs: A.kwargs) -> R:
@@ -97,17 +97,17 @@ def read_locked(method: Callable[Concatenate[P, A], R]) -> Callable[Concatenate[
 
 
 class Versioned(ABC, Generic[S]):
-    """States as files keep them. What a file brings is checked here, as kernels trust their indices."""
+    """Conversion of states from and to arrays of files, with checks, because kernels do not check indices."""
 
-    version: ClassVar[int] = 1  # of the state; raise it when the arrays change, and teach ``upgraded`` the old ones
+    version: ClassVar[int] = 1  # of the state; when the arrays change, increment it and extend ``upgraded``
     _internal: ClassVar[str] = "age arrays validate load_state upgraded version"
 
     @abstractmethod
     def validate(self, state: S) -> None:
-        """Refuse a state that no stream leads to: signs, ranges, indices, definiteness."""
+        """Reject a state that no stream leads to: signs, ranges, indices, definiteness."""
 
     def age(self, state: S) -> int:  # noqa: ARG002
-        """How many rows were learned, where the state counts them without end; at most ``MOST_ROWS``."""
+        """Return the number of rows learned, at most ``MOST_ROWS``; 0 if the state does not count them."""
         return 0
 
     def arrays(self, state: S) -> dict[str, NDArray[Any]]:
@@ -117,7 +117,7 @@ class Versioned(ABC, Generic[S]):
         return found
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:  # noqa: ARG002
-        """Bring the arrays of an older version of the state to this one."""
+        """Convert the arrays of an older version to this one."""
         raise ValueError(f"{type(self).__name__} of version {version}, which is not known")
 
     def load_state(self, blank: S, version: int, arrays: Arrays) -> S:
@@ -134,10 +134,10 @@ class Versioned(ABC, Generic[S]):
 
 
 class Stateful(Versioned[S], Part):
-    """A part that is started for rows of some width and for some number of classes, and then has a state.
+    """A part that is started for numbers of features and classes, and then has a state.
 
-    Threads may use it while one of them has it learn: they see it as it is before or after a chunk of rows. The doors
-    and copying see to that; ``state`` is what learns, not a copy.
+    Other threads may use it while one learns: they see the state before or after a chunk of rows. The public methods
+    and copying hold the lock for that. ``state`` is not a copy, and changes with learning.
     """
 
     _internal = (
@@ -147,11 +147,11 @@ class Stateful(Versioned[S], Part):
     _state: S | None = None
     _shape: Shape | None = None
     _lock: RWLock
-    _journal: Journal
+    _rollback: Rollback
 
     def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102
         made = super().__new__(cls)
-        made._lock, made._journal = RWLock(), Journal()
+        made._lock, made._rollback = RWLock(), Rollback()
         return made
 
     @abstractmethod
@@ -160,10 +160,10 @@ class Stateful(Versioned[S], Part):
 
     @abstractmethod
     def least_bytes(self, n_features: int, n_classes: int) -> int:
-        """How many bytes a state has at least, found without making one."""
+        """Return the least size of a state in bytes, without allocating one."""
 
     def template(self, shape: Shape, arrays: Arrays) -> S:  # noqa: ARG002
-        """Return a state whose arrays have the shapes and types that those of a file must have."""
+        """Return a state with arrays of the shapes and types that a file must have."""
         return self.init(*shape, np.random.default_rng(0))
 
     def wider(self, n_features: int, rng: np.random.Generator) -> S:  # noqa: ARG002
@@ -171,29 +171,29 @@ class Stateful(Versioned[S], Part):
         raise InputTypeError(
             self.who,
             "the members",
-            "must be of a kind that can take more features to be widened",
+            "must be of a kind that can take more features",
             do="Give the first row all the names.",
         )
 
     def check_weights(self, w: Array) -> None:
-        """Refuse sample weights that cannot be learned from; most take any."""
+        """Raise an error for sample weights that cannot be learned; most kinds take any."""
 
     @abstractmethod
     def step(self, rows: Rows, y: Labels, w: Array) -> Array:
-        """Learn a chunk of checked rows; return what came of it."""
+        """Learn a chunk of checked rows; return its result."""
 
     def learn_chunk(self, chunk: Chunk) -> Array:
-        """Learn a chunk; return what came of it. By default labels that come late are learned like others."""
+        """Learn a chunk; return its result. By default late labels are learned like others."""
         return self.step(chunk.rows, chunk.y, chunk.w)
 
     def pipeline(self, chunks: Iterable[Chunk]) -> Iterator[Array]:
-        """Learn chunks in their order; give what came of each. The next may be begun before that."""
+        """Learn chunks in order and yield their results; may read the next chunk before it yields a result."""
         for chunk in chunks:
             yield self.learn_chunk(chunk)
 
-    def progress(self) -> Progress:
-        """How far it has come in learning."""
-        return Progress.of(self._journal)
+    def progress(self) -> RowsLearned:
+        """Number of rows learned so far by this thread."""
+        return RowsLearned(self._rollback, self._rollback.count.rows)
 
     def snapshot(self) -> Any:
         """Copy what learning changes."""
@@ -201,25 +201,25 @@ class Stateful(Versioned[S], Part):
 
     @final
     def revert(self, snapshot: Any) -> None:
-        """Take up such a copy, which is given up."""
+        """Restore a snapshot, taking ownership of it."""
         self.returning(snapshot)()
 
     def returning(self, snapshot: Any) -> Callable[[], None]:
-        """Get ready to take up such a copy, as ``ready`` does."""
+        """Prepare to restore a snapshot; return the function that does, as ``ready``."""
         return self.ready(snapshot, started(self.who, self.shape))
 
     @property
     def lock(self) -> RWLock:
-        """Who may use this when."""
+        """Reader-writer lock."""
         return self._lock
 
     def read_lock(self) -> AbstractContextManager[Any]:
-        """Hold off learning."""
+        """Return a context in which no other thread learns."""
         return self.lock.read
 
     def __getstate__(self) -> dict[str, Any]:
         with self.read_lock():
-            return deepcopy(self.__dict__)  # pickled when others may learn again
+            return deepcopy(self.__dict__)  # a copy, because pickling comes after the lock is released
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copy = type(self).__new__(type(self))
@@ -230,92 +230,97 @@ class Stateful(Versioned[S], Part):
 
     @property
     def state(self) -> S | None:
-        """What was learned; None before the start."""
+        """State, or None before the start."""
         return self._state
 
     @property
     def shape(self) -> Shape | None:
-        """Features and classes; None before the start."""
+        """Numbers of features and classes, or None before the start."""
         return self._shape
 
     @final
     def install(self, state: S, shape: Shape) -> None:
-        """Take over a state."""
+        """Set the state."""
         self.ready(state, shape)()
 
     def ready(self, state: S, shape: Shape) -> Callable[[], None]:
-        """Make what a state needs; what is returned takes it over.
+        """Prepare to set a state; return the function that does.
 
-        Only the first may fail, for want of memory: of a bank of several, all or none must have their new states.
+        Only the preparation may fail: either all banks of a union must have their new states, or none.
         """
 
-        def take_over() -> None:
+        def set_state() -> None:
             self._state, self._shape = state, shape
 
-        return take_over
+        return set_state
 
     @property
     def n_features(self) -> int:
-        """How many features the rows have; 0 before the start."""
+        """Number of features; 0 before the start."""
         return 0 if self.shape is None else self.shape.n_features
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are; 0 before the start."""
+        """Number of classes; 0 before the start."""
         return 0 if self.shape is None else self.shape.n_classes
 
     @final
     def start(self, n_features: int, n_classes: int = 2, rng: Rng = None) -> Self:
-        """Forget everything and get ready for rows of n_features and labels 0 to n_classes - 1."""
+        """Start with an initial state for rows of n_features and labels 0 to n_classes - 1."""
         generator = check_start(self.who, n_features, n_classes, rng)
         with self.lock.write:
-            self._journal.forget()
+            self._rollback.forget()
             self.install(self.init(n_features, n_classes, generator), Shape(n_features, n_classes))
         return self
 
     @final
     def widen(self, n_features: int, rng: Rng = None) -> Self:
-        """Take more features, without forgetting anything: as if they had been 0 in every row so far."""
+        """Add features without forgetting anything, as if they had been 0 in every row so far."""
         with self.lock.write, Uninterrupted():
             shape = started(self.who, self.shape)
             integer(f"{self.who}.widen", "n_features", n_features, least=shape.n_features)
             if n_features > shape.n_features:
-                self._journal.forget()  # of another width
+                self._rollback.forget()  # of another width
                 self.install(self.wider(n_features, np.random.default_rng(rng)), shape._replace(n_features=n_features))
         return self
 
     def checked(self, X: RowsLike) -> Rows:
-        """Rows that this takes."""
+        """Return the checked rows."""
         return check_rows(self.who, X, started(self.who, self.shape).n_features)
 
     def checked_labelled(
         self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Labels, Array]:
-        """Rows, labels and weights that this can learn from."""
+        """Return checked rows, labels and sample weights."""
         rows, labels, w = check_labelled(self.who, X, y, sample_weight, *started(self.who, self.shape))
         self.check_weights(w)
         return rows, labels, w
 
     @read_locked
     def learned(self) -> Learned | None:
-        """The state, checked."""
+        """Return the checked state."""
         if self.state is None:
             return None
         facts = {"shape": list(map(int, started(self.who, self.shape))), "version": self.version}
         return Learned(facts, self.arrays(self.state))
 
     def restore(self, learned: Learned, room: int) -> None:
-        """Take up a state that a file brings."""
+        """Restore the state of a file."""
         shape = restored_shape(learned)
         least = self.least_bytes(*shape)
-        if least > room:
-            raise ValueError(f"{self.who}: a state of {least} bytes or more in a file of {room}")
+        check_size(self.who, least, room)
         blank = self.template(shape, learned.arrays)
         self.install(self.load_state(blank, learned.facts["version"], learned.arrays), shape)
 
 
+def check_size(who: str, least: int, room: int) -> None:
+    """Reject a state that is larger than the file that is said to hold it."""
+    if least > room:
+        raise ValueError(f"{who}: a state of {least} bytes or more in a file of {room} bytes")
+
+
 def like(blank: S, arrays: Arrays) -> S:
-    """Return a state with these arrays, which must have the names, shapes and types of those of the blank one."""
+    """Return a state with these arrays, which must have the names, shapes and types of those of ``blank``."""
     wanted: dict[str, NDArray[Any]] = blank._asdict()
     if arrays.keys() != wanted.keys():
         raise ValueError(f"the arrays {sorted(arrays)} instead of {sorted(wanted)}")
@@ -328,33 +333,34 @@ def like(blank: S, arrays: Arrays) -> S:
 
 
 def restored_shape(learned: Learned) -> Shape:
-    """Shape that a file brings, checked."""
+    """Return the checked shape of a file."""
     shape = Shape(*learned.facts["shape"])
     check_start("shape", *shape, None)
     return shape
 
 
 def renamed(arrays: Arrays, **names: str) -> Arrays:
-    """Arrays of which some have new names, given by their old ones."""
+    """Return the arrays, some under new names: ``old=new``."""
     require(arrays.keys() >= names.keys(), f"arrays must be {', '.join(names)} and others")
     return {names.get(name, name): array for name, array in arrays.items()}
 
 
 def require(holds: bool, sentence: str) -> None:
-    """Refuse a state of which something does not hold."""
+    """Raise a ValueError with this sentence if a condition on a state does not hold."""
     if not holds:
         raise ValueError(sentence)
 
 
 def within(values: NDArray[Any], low: float, high: float) -> bool:
-    """Whether all values are in [low, high]; NaN is not."""
+    """Return True if all values are in [low, high]; NaN is not."""
     return bool(np.all((values >= low) & (values <= high)))
 
 
 def all_finite(state: Any, *, but: tuple[str, ...] = (), most: float = 1e230) -> None:
-    """Refuse a state with a number that is not finite, or larger than rows, weights and losses can lead to.
+    """Reject a state with a number that is not finite, or above ``most`` in size.
 
-    The named arrays may hold NaN, for what is not known yet.
+    Arrays named in ``but`` may hold NaN for unknown values. The default of ``most`` is above all sums of squares that
+    rows lead to: MOST_ROWS rows of weight MOST_WEIGHT and size LARGEST (1e100) make 1e225.
     """
     for name, array in state._asdict().items():
         require(not np.any(np.isinf(array) if name in but else ~np.isfinite(array)), f"{name} must be finite")
@@ -363,7 +369,7 @@ def all_finite(state: Any, *, but: tuple[str, ...] = (), most: float = 1e230) ->
 
 
 def padded(array: Array, axis: int, size: int) -> Array:
-    """Return the array with zeros up to that size along an axis."""
+    """Return the array padded with zeros to that size along an axis."""
     widths = [(0, 0)] * array.ndim
     widths[axis] = (0, size - array.shape[axis])
     return np.pad(array, widths)

@@ -1,4 +1,4 @@
-"""What classifiers of other libraries can and cannot do."""
+"""Inspection of classifiers of other libraries."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -24,12 +24,12 @@ _PLAIN = (
     FunctionType,
     BuiltinFunctionType,
 )
-# Their states do not count: scikit-learn's estimators often hold the global generator, which everybody draws from.
+# Their states are ignored: scikit-learn's estimators often hold the global generator, which other code also uses.
 _RANDOM = (np.random.RandomState, np.random.Generator, np.random.BitGenerator)
 
 
 def accepts(method: Callable[..., Any], name: str) -> bool:
-    """Whether a method takes a parameter of that name.
+    """Return True if a method takes a parameter of that name.
 
     >>> accepts(sorted, "key")
     True
@@ -38,7 +38,7 @@ def accepts(method: Callable[..., Any], name: str) -> bool:
 
 
 def accepts_classes(partial_fit: Callable[..., Any]) -> bool:
-    """Whether the classes can be told before the first row; one that takes any parameter hands them on.
+    """Return True if a method takes ``classes``; one that takes any keyword is assumed to pass them on.
 
     >>> accepts_classes(lambda *args, **kwargs: None)
     True
@@ -48,7 +48,7 @@ def accepts_classes(partial_fit: Callable[..., Any]) -> bool:
 
 
 def river_probabilities(model: Any, x: dict[Any, Any]) -> dict[Any, float] | None:
-    """Probabilities that a river classifier gives, by label; None if it only knows labels."""
+    """Return a river classifier's probabilities by label; None if it only predicts labels."""
     try:
         return dict(model.predict_proba_one(x))
     except NotImplementedError:
@@ -86,7 +86,7 @@ def same_contents(a: Any, b: Any) -> bool:
 
 
 def _same_plain(a: Any, b: Any) -> bool:
-    """Compare what two objects of one type hold besides their parts."""
+    """Compare the values of two objects of one type, apart from their parts."""
     if isinstance(a, np.ndarray):
         return a.dtype == b.dtype and a.shape == b.shape and (a.dtype.kind in "OV" or a.tobytes() == b.tobytes())
     if isinstance(a, dict):
@@ -95,7 +95,7 @@ def _same_plain(a: Any, b: Any) -> bool:
 
 
 def _parts(a: Any) -> list[Any]:
-    """Return the parts that an object is made of: items, fields of a structured array, or what pickle stores."""
+    """Return the parts of an object: items, fields of a structured array, or the state that pickle stores."""
     if isinstance(a, np.ndarray):
         if a.dtype.names is not None:  # field by field, as the bytes between the fields can be anything
             return [np.ascontiguousarray(a[name]) for name in a.dtype.names]

@@ -53,7 +53,7 @@ class LearningCall:
         """Return the losses (n, K) of every row before it was learned, and the calibration (n, 2) at that time."""
         if isinstance(rows, Rows):
             given = rows, self._codes, self._w, self._after
-            losses: Array = self._model.learn_rows(*given, forecast=self._forecast, horizon=self._horizon)
+            losses: Array = self._model.advance(*given, forecast=self._forecast, horizon=self._horizon)
         else:
             assert self._fitted.columns is not None  # as the rows are a table
             losses = self._learn_table(rows, self._fitted.columns)
@@ -62,7 +62,7 @@ class LearningCall:
     def _advance(self, rows: Rows, part: slice) -> Array:
         forecast = None if self._forecast is None else Forecast(*(array[part] for array in self._forecast))
         given = rows, self._codes[part], self._w[part], self._after
-        losses: Array = self._model.learn_rows(*given, forecast=forecast, horizon=self._horizon)
+        losses: Array = self._model.advance(*given, forecast=forecast, horizon=self._horizon)
         return losses
 
     def _after(self, chunk: Chunk, losses: Array) -> Callable[[], None]:

@@ -55,7 +55,7 @@ def first_rows(
         return _first_table(who, stated, read_table(who, X), y, has_names=from_table)
     rows, labels, seen = _validated(who, X, y)
     if is_table(X) and len(labels) == rows.n:
-        with suppress(checks.RefusalError):  # columns without names of their own
+        with suppress(checks.InvalidInputError):  # columns without names of their own
             columns = Columns().start(X)
             columns.advise(columns.checked(X), np.unique(labels, return_inverse=True)[1])
     return rows, labels, Features(rows.width, getattr(seen, "feature_names_in_", None))

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state, estimator_html_repr
 
 from bayesvote.core import checks as _checks
 from bayesvote.core.checks import Array, InputError, Labels, fraction
-from bayesvote.core.rollback import Forecast, Progress, note_progress, reports_progress
+from bayesvote.core.rollback import Forecast, RowsLearned, note_progress, reports_progress
 from bayesvote.core.rows import Rows
 from bayesvote.core.state import Learned, Part, read_locked
 from bayesvote.estimators import _class_weight, _predicting, _validation
@@ -172,10 +172,10 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
         """Return the lead of the second label, (n,), for two classes, and minus the losses, (n, K), for more."""
         return _predicting.decision_function(self.who, self._require_fitted(), X)
 
-    def progress(self) -> Progress:
+    def progress(self) -> RowsLearned:
         """Return the number of rows learned so far."""
         fitted = self._known()
-        return Progress.of(None) if fitted is None else fitted.model.progress()
+        return RowsLearned.of(None) if fitted is None else fitted.model.progress()
 
     def read_lock(self) -> AbstractContextManager[Any]:
         """Return the read lock of the model, which also protects the calibration."""
@@ -365,7 +365,7 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
         """Raise errors about a parameter of this classifier in its own name, not in that of the part that got it."""
         try:
             yield
-        except _checks.RefusalError as error:
+        except _checks.InvalidInputError as error:
             given = self.get_params(deep=False)
             if error.subject in given and error.got.startswith(repr(given[error.subject])):
                 error.who = self.who

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesvote.core import checks as _checks
 from bayesvote.core.checks import Array, InputError, InputTypeError
-from bayesvote.core.rollback import Journal
+from bayesvote.core.rollback import Rollback
 from bayesvote.core.rows import Rows, as_rows
 from bayesvote.core.user_code import accepts_classes, river_probabilities
 from bayesvote.evaluation.late import LateForecasts
@@ -288,7 +288,7 @@ def _answers(predictions: NDArray[Any], probabilities: Array, y: NDArray[np.intp
 
 # Code does not count. Nor does the copy of the state for a failure during learning: its size depends on the last
 # chunks.
-_LEFT_OUT = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Journal)
+_LEFT_OUT = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Rollback)
 
 
 def memory(model: Any) -> int:

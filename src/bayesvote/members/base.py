@@ -131,7 +131,7 @@ class Bank(Stateful[S]):
     def scores_then_learn(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Score row t before learning row t; the result equals that of a loop over single rows."""
         chunk = Chunk(*self.checked_labelled(X, y, sample_weight))
-        return self._journal.learn(self, chunk) if chunk.rows.n else self._scores(chunk.rows)
+        return self._rollback.learn(self, chunk) if chunk.rows.n else self._scores(chunk.rows)
 
     def _scores(self, rows: Rows) -> Array:
         with self.lock.read:

@@ -6,9 +6,10 @@ from typing import Any
 
 from bayesvote.weighting.base import Additive, Posterior, SumState, Weighter
 from bayesvote.weighting.baselines import SAG, SGD, AveragedSGD, Voting
+from bayesvote.weighting.drifting import DriftingJointGaussian, FilterState
 from bayesvote.weighting.gamma_rate import GammaRate
 from bayesvote.weighting.gamma_shape import GammaShape, GammaShapeRate
-from bayesvote.weighting.gaussian import FilterState, GaussianPosterior, Gaussians
+from bayesvote.weighting.gaussian import GaussianPosterior, Gaussians
 from bayesvote.weighting.joint_gaussian import JointGaussian, JointState
 from bayesvote.weighting.joint_logistic import JointLogistic, drifting
 from bayesvote.weighting.laplace import LaplacePosterior, LaplaceState
@@ -18,6 +19,7 @@ from bayesvote.weighting.separable_sgd import DescentState, SeparableSGD
 # Every kind of weighter, by the name that estimators and command line know. Model files can name no others.
 WEIGHTERS: dict[str, type[Weighter[Any]]] = {
     "averaged_sgd": AveragedSGD,
+    "drifting_joint_gaussian": DriftingJointGaussian,
     "gamma_rate": GammaRate,
     "gamma_shape": GammaShape,
     "gamma_shape_rate": GammaShapeRate,
@@ -51,6 +53,7 @@ __all__ = [
     "Additive",
     "AveragedSGD",
     "DescentState",
+    "DriftingJointGaussian",
     "FilterState",
     "GammaRate",
     "GammaShape",

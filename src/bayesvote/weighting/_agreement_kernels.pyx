@@ -1,4 +1,4 @@
-"""Kernels of agreement: how a lead, a weighted sum over the members, is distributed when the weights are."""
+"""Kernels of agreement: distributions of leads, weighted sums over members with random weights."""
 
 cimport numpy as cnp
 from libc.math cimport M_PI, NAN, atan, exp, fabs, log1p, sin, sqrt
@@ -16,8 +16,8 @@ cdef enum:
 cdef extern from *:
     """
     #define SURE 60.0    /* standard deviations from 0, beyond which a sum of Gammas has a sign */
-    #define TAIL 20.0    /* standard deviations beyond which next to nothing of it is: less than exp(-20) */
-    #define LEAST 16.0   /* minus the logarithm of what the integrand may have left where it is cut off */
+    #define TAIL 20.0    /* standard deviations beyond which its probability is below exp(-20) */
+    #define LEAST 16.0   /* minus the logarithm of the integrand where it is cut off: exp(-16) = 1e-7 */
     """
     const double SURE
     const double TAIL
@@ -25,9 +25,9 @@ cdef extern from *:
 
 
 def lead_moments(leads, means, covariances, out_means, out_covariances):
-    """Means (n, p, L) and covariances (n, p, L, L) of leads (n, L, m) under p Gaussians of the weights.
+    """Compute means (n, p, L) and covariances (n, p, L, L) of leads (n, L, m) under p Gaussians of the weights.
 
-    Of the weights' covariances the lower triangles are read. A row's figures do not depend on the other rows.
+    Only the lower triangles of the weights' covariances are read. A row's results do not depend on the other rows.
     """
     leads, means, covariances = contiguous(leads), contiguous(means), contiguous(covariances)
     cdef Py_ssize_t n = dim(leads, 0)
@@ -68,10 +68,10 @@ def lead_moments(leads, means, covariances, out_means, out_covariances):
 
 
 cdef double above_zero(const double *shape, const double *scale, Py_ssize_t m) noexcept nogil:
-    """P(sum of scale times Gamma(shape) is above 0); NaN if that is not to be had in few steps.
+    """Return P(sum of scale times Gamma(shape) > 0); NaN if that takes too many steps.
 
-    By inversion of the characteristic function (Gil-Pelaez), summed at the middles of equal steps: what that leaves out
-    is the probability beyond 2 pi/step (Davies 1973).
+    The characteristic function is inverted (Gil-Pelaez) by the midpoint rule. The error is the probability beyond
+    2 pi/step (Davies 1973).
     """
     cdef double mean = 0.0
     cdef double variance = 0.0
@@ -104,7 +104,7 @@ cdef double above_zero(const double *shape, const double *scale, Py_ssize_t m) n
 
 
 def gamma_leads(shape, rate, leads, out):
-    """P(a lead is above 0) of rows (n, m), for weights that are Gamma(shape, rate); NaN where it is not known."""
+    """Compute P(lead > 0) for rows (n, m) and Gamma(shape, rate) weights; NaN where it takes too long."""
     shape, rate, leads = contiguous(shape), contiguous(rate), contiguous(leads)
     cdef Py_ssize_t n = dim(leads, 0)
     cdef Py_ssize_t m = dim(leads, 1)

@@ -1,6 +1,6 @@
 from bayesvote.core.checks import Array, Labels
-from bayesvote.weighting.gaussian import FilterState
-from bayesvote.weighting.joint_logistic import LogisticState
+from bayesvote.weighting.drifting import FilterState
+from bayesvote.weighting.joint_logistic import JointLogisticState
 
 def squared_stream(
     G: Array,
@@ -21,7 +21,7 @@ def logistic_stream(
     discount: float,
     precisions: Array,
     persistence: Array,
-    state: LogisticState,
+    state: JointLogisticState,
     out: Array,
     log_likelihoods: Array | None = None,
     least: float = ...,

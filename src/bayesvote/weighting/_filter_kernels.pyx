@@ -1,8 +1,8 @@
 """Kernels of joint posteriors whose weights drift: Gaussian filters side by side, for the squared and the logistic loss.
 
 After each row that is learned the weights take a step of an autoregressive process around the prior mean, so a filter
-stands ready for the next row. What a row does to a covariance is put off until the next row's product with it, as both
-read all of it.
+is ready for the next row. The update of a covariance is delayed until the next row's product with it, because each
+reads the whole matrix.
 """
 
 cimport numpy as cnp
@@ -29,11 +29,11 @@ cnp.import_array()
 
 cdef extern from *:
     """
-    #define LEAST_LOG -27.631021115928547 /* log 1e-12: one surprise must not count against a filter for ever */
+    #define LEAST_LOG -27.631021115928547 /* log 1e-12: bounds the effect of one surprising label on a filter */
     #define TINY 1e-300
-    /* The lag is at most n / RAMP after n rows, so that short streams find their prior. */
+    /* The lag is at most n / RAMP after n rows, so that short streams can choose a prior. */
     #define RAMP 8
-    /* Log-likelihoods of predictions made from the same weights err together: at this horizon they count half. */
+    /* Predictions from the same weights have correlated errors: at this horizon their log-likelihoods count half. */
     #define HALF 50.0
     """
     const double LEAST_LOG
@@ -41,16 +41,16 @@ cdef extern from *:
     const Py_ssize_t RAMP
     const double HALF
 
-# A kept row is what its label's log-odds grow by with the weights (m numbers), then these numbers.
+# A kept row holds the gradient of its label's log-odds in the weights (m numbers), then these numbers.
 cdef enum:
     OFFSET  # the log-odds at weights of 0
-    CURVATURE  # minus the second derivative of its log-likelihood in the log-odds, where it was learned last
-    SLOPE  # the first derivative at log-odds of 0, of the parabola that stands for the log-likelihood
+    CURVATURE  # minus the second derivative of the log-likelihood in the log-odds, where it was last learned
+    SLOPE  # first derivative, at log-odds of 0, of the parabola that approximates the log-likelihood
     WEIGHT  # of the row
     KEPT_NUMBERS
 
 cdef enum:
-    SOON = 64  # a kept row is learned again so many rows later, and once more when it leaves the ring
+    SOON = 64  # rows after which a kept row is learned again; it is learned once more when it leaves the ring
 
 
 cdef struct Filters:
@@ -78,14 +78,14 @@ cdef struct Filters:
 
 
 cdef Py_ssize_t space_for(Py_ssize_t n, Py_ssize_t m) noexcept:
-    """How much room filters need besides their state."""
+    """Return the number of doubles that filters need besides their state."""
     return n * m + n
 
 
 cdef int view(
     Filters *all, precisions, persistence, double discount, double prior_mean, state, double *space
 ) except -1:
-    """Look at a state; only who learns may write to it."""
+    """Fill a view of a state; only learning may write to it."""
     all.n = dim(state.means, 0)
     all.n_near = all.n
     all.m = dim(state.means, 1)
@@ -107,7 +107,7 @@ cdef int view(
 
 
 cdef int view_past(Filters *all, state, double least) except -1:
-    """Look at what filters are compared by, and at the rows that they keep."""
+    """Add the earlier means and the kept rows to a view."""
     all.rows = <int64_t *> longs(state.rows)
     all.horizon = <int64_t *> longs(state.horizon)
     if dim(state.kept, 0) > 0:
@@ -122,26 +122,26 @@ cdef int view_past(Filters *all, state, double least) except -1:
 
 
 cdef inline const double *earlier_mean(const Filters *all, Py_ssize_t p) noexcept nogil:
-    """Mean by which a filter is compared: of ``lag`` rows earlier, or of fewer at the start of a stream."""
+    """Return the mean by which a filter is compared: of ``lag`` rows earlier, or of fewer early in a stream."""
     cdef int64_t n = all.rows[0]
     cdef int64_t lag = min(<int64_t> all.lag, n // RAMP)
     return all.past + (((n - lag) % (all.lag + 1)) * all.n + p) * all.m
 
 
 cdef inline void remember(Filters *all) noexcept nogil:
-    """Count a learned row, and keep the means after it."""
+    """Count a learned row, and store the means after it."""
     all.rows[0] += 1
     if all.past != NULL:
         memcpy(all.past + (all.rows[0] % (all.lag + 1)) * all.n * all.m, all.means, all.n * all.m * sizeof(double))
 
 
 cdef inline double noise(const Filters *all, Py_ssize_t p) noexcept nogil:
-    """Variance that a step adds, which keeps the prior what it is."""
+    """Return the variance that a step adds, with which the prior stays the same."""
     return (1.0 - all.persistence[p] * all.persistence[p]) / all.precisions[p]
 
 
 cdef inline void multiply(Filters *all, Py_ssize_t p, const double *x, double *s) noexcept nogil:
-    """Do what was put off, and put the product of the covariance with x into s."""
+    """Apply the delayed update, and write the product of the covariance with x to s."""
     cdef Py_ssize_t m = all.m
     cdef double *covariance = all.covariances + p * m * m
     cdef double rho = all.persistence[p]
@@ -157,7 +157,7 @@ cdef inline void multiply(Filters *all, Py_ssize_t p, const double *x, double *s
 
 
 cdef inline void catch_up(Filters *all) noexcept nogil:
-    """Do what was put off."""
+    """Apply the delayed updates."""
     cdef Py_ssize_t m = all.m
     cdef Py_ssize_t p
     cdef double *covariance
@@ -175,7 +175,7 @@ cdef inline void catch_up(Filters *all) noexcept nogil:
 
 
 cdef inline void move(Filters *all, Py_ssize_t p, const double *s, double shift, double gain) noexcept nogil:
-    """Move a mean by shift s; put off to take gain s s' from the covariance."""
+    """Move a mean by shift s; delay subtracting gain s s' from the covariance."""
     cdef Py_ssize_t m = all.m
     cdef double *mean = all.means + p * m
     cdef double *u = all.updates + p * m
@@ -190,7 +190,7 @@ cdef inline void move(Filters *all, Py_ssize_t p, const double *s, double shift,
 cdef inline void absorb(
     Filters *all, Py_ssize_t p, const double *s, double shift, double gain, double w
 ) noexcept nogil:
-    """Move a mean by shift s and drift; put off to take gain s s' from the covariance and let it drift."""
+    """Move a mean by shift s and let it drift; delay subtracting gain s s' from the covariance, and its drift."""
     cdef double *mean = all.means + p * all.m
     cdef double rho = all.persistence[p]
     cdef double prior = all.prior_mean
@@ -235,7 +235,7 @@ cdef void squared_rows(
 
 
 def squared_stream(G, truth, w, double theta, double discount, precisions, persistence, state, out):
-    """Losses (1 - weighted margin)/2 of every row, then the row into every filter under the squared loss."""
+    """Compute the losses (1 - weighted margin)/2 of each row, then learn it with every filter."""
     G, truth, w = contiguous(G), contiguous(truth), contiguous(w)
     cdef Filters all
     cdef Py_ssize_t n = dim(G, 0)
@@ -255,7 +255,7 @@ def squared_stream(G, truth, w, double theta, double discount, precisions, persi
 cdef inline double lead(
     const double *X, const double *z, Py_ssize_t n_labels, Py_ssize_t label, Py_ssize_t m, double *d
 ) noexcept nogil:
-    """Log-odds of a label against all others, and into d what they grow by with the weights.
+    """Return the log-odds of a label against all others; write their gradient in the weights to d.
 
     They are z of the label less the log-sum-exp of the others'; z is half the weighted sum of the margins X.
     """
@@ -297,7 +297,7 @@ cdef struct Scratch:
 cdef inline void moderate(
     const Scratch *own, Py_ssize_t p, Py_ssize_t n_labels, const double *z, double variance
 ) noexcept nogil:
-    """Probabilities of the labels of logits z, averaged over log-odds of that variance (MacKay 1992)."""
+    """Compute the probabilities of logits z, averaged over log-odds of this variance (MacKay 1992)."""
     cdef double kappa = 1.0 / sqrt(1.0 + PI_EIGHTH * variance)
     cdef double top = kappa * largest(z, n_labels)
     cdef double total = 0.0
@@ -313,7 +313,7 @@ cdef inline void moderate(
 cdef inline void moderate_logs(
     const double *z, Py_ssize_t n_labels, double variance, double *out
 ) noexcept nogil:
-    """Logarithms of the probabilities that logits z of that variance give the labels."""
+    """Compute the logarithms of the probabilities of logits z with this variance."""
     cdef double kappa = 1.0 / sqrt(1.0 + PI_EIGHTH * variance)
     cdef double top = kappa * largest(z, n_labels)
     cdef double total = 0.0
@@ -328,7 +328,7 @@ cdef inline void moderate_logs(
 cdef inline void ahead(
     const Filters *all, Py_ssize_t p, Py_ssize_t n_labels, const Scratch *own, double *z, double *variance
 ) noexcept nogil:
-    """Let logits and the variance of their difference drift on to the row that is predicted."""
+    """Let logits and the variance of their difference drift to the predicted row."""
     cdef const double *d = own.d + p * all.m
     cdef double rho
     cdef Py_ssize_t k
@@ -343,7 +343,7 @@ cdef inline void ahead(
 cdef inline void note_log_likelihoods(
     const Filters *all, Py_ssize_t p, Py_ssize_t n_labels, const Scratch *own, double variance
 ) noexcept nogil:
-    """Note the log-probabilities of the labels by which a filter is compared with others once the label is known."""
+    """Store the log-probabilities of the labels by which filters are compared when the label is known."""
     cdef double *out = own.log_likelihood + p * n_labels
     cdef const double *mean
     cdef Py_ssize_t k
@@ -359,7 +359,7 @@ cdef inline void note_log_likelihoods(
 
 
 cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, const Scratch *own, double *out) noexcept nogil:
-    """Minus the log-probability of every label, mixed over the filters; what they need to learn is left in ``own``."""
+    """Compute minus the log-probabilities of the labels under the mixture; leave what `learn` needs in ``own``."""
     cdef Py_ssize_t m = all.m
     cdef double best = largest(all.evidence, all.n)
     cdef double total = 0.0
@@ -397,7 +397,7 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
         for k in range(n_labels):
             own.mixed[k] += weight * own.probabilities[p * n_labels + k]
         if p == all.n_near - 1 or p == all.n - 1:
-            # Half by half: two halves that are the same give the bits of one.
+            # Add by halves, so that two equal halves give the same bits as one.
             total += of_half
             of_half = 0.0
             for k in range(n_labels):
@@ -408,10 +408,10 @@ cdef inline void predict(Filters *all, const double *G, Py_ssize_t n_labels, con
 
 
 cdef inline void learn_again(Filters *all, Py_ssize_t p, double *row, double *s) noexcept nogil:
-    """Take a kept row from a filter and learn it at the log-odds that the filter gives it now.
+    """Remove a kept row from a filter and learn it again at its present log-odds.
 
-    The parabola that stands for a row's log-likelihood was laid where the filter saw the row at that time, perhaps far
-    from where it sees it now.
+    The parabola that approximates the row's log-likelihood was fitted at the log-odds of that time, which may be far
+    from the present ones.
     """
     cdef Py_ssize_t m = all.m
     cdef double *own = row + m
@@ -420,7 +420,7 @@ cdef inline void learn_again(Filters *all, Py_ssize_t p, double *row, double *s)
     variance = inner(s, row, m)
     rest = 1.0 - own[CURVATURE] * variance
     if not (variance > 0.0 and rest > 1e-6):
-        return  # the row is all that the filter knows of these log-odds: nothing would be left without it
+        return  # without the row, the variance would be infinite or lost in rounding
     odds = inner(all.means + p * m, row, m) + own[OFFSET]
     mode = settled((odds - own[SLOPE] * variance) / rest, own[WEIGHT] * variance / rest)
     miss = sigmoid(-mode)
@@ -435,7 +435,7 @@ cdef inline void learn_again(Filters *all, Py_ssize_t p, double *row, double *s)
 cdef inline void keep(
     Filters *all, Py_ssize_t p, Py_ssize_t place, const double *d, double sign, double mode, double offset, double w, double *s
 ) noexcept nogil:
-    """Keep a row that a filter has just learned, and learn again two that it kept earlier."""
+    """Store a row that a filter has just learned, and learn two earlier rows again."""
     cdef Py_ssize_t m = all.m
     cdef Py_ssize_t width = m + KEPT_NUMBERS
     cdef double *kept = all.kept + place * all.ring * width
@@ -459,7 +459,7 @@ cdef inline void keep(
 cdef inline void learn(
     Filters *all, Py_ssize_t first, Py_ssize_t last, Py_ssize_t label, double w, Py_ssize_t n_labels, const Scratch *own
 ) noexcept nogil:
-    """Let some filters learn a label: go to the mode along its log-odds, and take their curvature there."""
+    """Learn a label with some filters: move to the mode along its log-odds, and add the curvature there."""
     cdef Py_ssize_t m = all.m
     cdef double odds, variance, sign, miss, curvature, offset
     cdef double *d
@@ -492,7 +492,7 @@ cdef inline void learn(
 cdef inline void compare(
     Filters *all, Py_ssize_t label, double w, Py_ssize_t n_labels, const double *log_likelihood
 ) noexcept nogil:
-    """Believe the filters by the log-probabilities that they gave a label when its row was predicted."""
+    """Update the evidence by the log-probabilities of a label when its row was predicted."""
     cdef double share = 1.0 / (1.0 + <double> all.horizon[0] / HALF)
     cdef double fade = all.discount if share == 1.0 else pow(all.discount, share)
     cdef Py_ssize_t p
@@ -513,7 +513,7 @@ cdef void logistic_rows(
     double *log_likelihoods,
     const Scratch *own,
 ) noexcept nogil:
-    """Do what `logistic_stream` does; without labels nothing is learned."""
+    """Do what `logistic_stream` does; without labels, only predict."""
     cdef Py_ssize_t size = all.n * n_labels
     cdef double *late
     cdef Py_ssize_t t
@@ -555,14 +555,14 @@ def logistic_stream(
     bint only_near=False,
     G_now=None,
 ):
-    """Minus log-probabilities of every row's labels, then the row into every filter under the logistic loss.
+    """Compute minus the log-probabilities of each row's labels, then learn the row with every filter.
 
-    Without labels nothing is learned, and the state only read. ``log_likelihoods`` (n, filters * labels + 1) are for
-    labels that come late: written for rows of weight 0, and read for the others. They hold the log-probabilities by which
-    the filters are compared, and how many rows had been learned. By default both are those of the moment at which a row
-    is learned. ``n_near`` is how many filters come first of two halves; with ``only_near`` these learn, and none are compared.
-    With ``G_now``, the losses when the labels came, they learn from these, and the others from G. ``least`` bounds the log-probability
-    of a label from below where filters are compared by earlier means.
+    Without labels nothing is learned, and the state is only read. ``log_likelihoods`` (n, filters * labels + 1) are for
+    late labels: written for rows of weight 0, and read for the others. They hold the log-probabilities by which filters
+    are compared, and the number of rows learned then; by default those at the time of learning. The first ``n_near``
+    filters are the first half; with ``only_near`` only these learn, and none are compared. With ``G_now``, the losses
+    when the labels arrived, the first half learns from these and the second half from G. ``least`` is a lower bound on
+    the log-probability of a label where filters are compared by earlier means.
     """
     G, y, w, now = contiguous(G), contiguous(y), contiguous(w), None if G_now is None else contiguous(G_now)
     cdef Filters all
@@ -596,6 +596,6 @@ def logistic_stream(
     if n_near > 0:
         all.n_near = n_near
     if y_ != NULL:
-        own_doubles(state.covariances)  # refused if it may not be written to
+        own_doubles(state.covariances)  # raises an error if it is read-only
     with nogil:
         logistic_rows(&all, G_, y_, w_, n, n_labels, only_near, now_, out_, late, &own)

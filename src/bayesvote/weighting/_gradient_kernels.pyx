@@ -16,14 +16,15 @@ cdef enum:
     _SGD = 0
     _AVERAGED = 1
 
-FLOOR = 1e-6  # keeps the weights above 0, where the gradient has a pole
+# Least weight: the gradient has a pole at 0. Optimal weights 1/(theta E g) are at least 1/theta for losses up to 1.
+FLOOR = 1e-6
 cdef double _FLOOR = FLOOR
 
 
 cdef void step(
     int kind, double *fields, const double *g, Py_ssize_t m, double w, double size, double theta
 ) noexcept nogil:
-    """One step on the losses g: (14), with what the averaging schemes add.
+    """Take one step (14) on the losses g, with the additions of the averaging schemes.
 
     ``fields`` are the weights, the members' counts of samples and, for the averaging schemes, the average of the
     weights or the sum of the gradients.
@@ -51,7 +52,7 @@ cdef void step(
 
 
 def stream(int kind, fields, G, y, w, double size, double theta, out):
-    """Rule (12) for every row, then a step on it."""
+    """Apply rule (12) to each row, then take a step on it."""
     G, y, w = contiguous(G), contiguous(y), contiguous(w)
     cdef Py_ssize_t n = dim(G, 0)
     cdef Py_ssize_t n_labels = dim(G, 1)

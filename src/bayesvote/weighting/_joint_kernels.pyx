@@ -1,8 +1,8 @@
 """Kernels of :class:`JointGaussian`: rank-one updates of several Gaussian posteriors side by side.
 
-A posterior of next to no evidence is left as it is. Evidence only falls with each row, so what it was is a bound for
-what it is: as long as that is too little to count, the posterior may rest. When it no longer is, the evidence is worked
-out from the sums, which all rows are in; and if it counts again, so is the posterior.
+A posterior with a negligible share of the evidence is not updated: it rests. Evidence only decreases with each row, so
+the old value is an upper bound. While the bound is negligible, the posterior may rest. Later the evidence is computed
+from the sums, which include all rows; and if it counts again, so is the posterior.
 """
 
 cimport numpy as cnp
@@ -36,8 +36,9 @@ cdef enum:
 
 cdef extern from *:
     """
-    /* Logarithms of shares of the evidence: 1e-12, which does not count; and those with which a posterior is woken and put
-     * to rest, since it takes some tens of rows from one to the next, and read_locked after it as long as learning as many. */
+    /* Logarithms of shares of the evidence. 1e-12 is negligible. A posterior wakes above exp(-34) = 2e-15 and rests
+     * below exp(-40) = 4e-18. From one of these to the next it takes some tens of rows, and computing the evidence from
+     * the sums costs as much as learning them. */
     #define TOO_LITTLE -27.631021115928547
     #define WORTH_WAKING -34.0
     #define WORTH_RESTING -40.0
@@ -50,7 +51,7 @@ TOO_LITTLE_EVIDENCE = TOO_LITTLE
 
 
 def margin_losses(weights, G, out):
-    """(1 - weighted margin)/2 of every row and label."""
+    """Compute (1 - weighted margin)/2 of every row and label."""
     weights, G = contiguous(weights), contiguous(G)
     cdef Py_ssize_t n = dim(G, 0) * dim(G, 1)
     cdef Py_ssize_t m = dim(G, 2)
@@ -64,7 +65,7 @@ def margin_losses(weights, G, out):
 
 
 def mix(evidence, means, out):
-    """Average of the means, weighted by exp(evidence)."""
+    """Compute the average of the means, weighted by exp(evidence)."""
     cdef const double *evidence_ = doubles(evidence)
     cdef const double *means_ = doubles(means)
     cdef double *out_ = own_doubles(out)
@@ -77,9 +78,9 @@ def mix(evidence, means, out):
 cdef double factorise(
     const double *value, Py_ssize_t m, double theta, double precision, double *U, double *shift
 ) noexcept nogil:
-    """Evidence of a posterior from the sums, with the factor U of its precision U'U and what is left of its shift.
+    """Compute a posterior's evidence from the sums, the factor U of its precision U'U, and the solved shift.
 
-    The sums are weight, margins (m,) and their products (m, m), of which the lower triangle counts. By Cholesky; not
+    The sums are weight, margins (m,) and the lower triangle of their products (m, m). The Cholesky decomposition is not
     LAPACK's, whose bits depend on the number of threads.
     """
     cdef const double *cross = value + 1
@@ -107,10 +108,10 @@ cdef double factorise(
     for i in range(m):
         row = U + i * m
         for j in range(i):
-            # Kept below the diagonal, to be at hand one after the other.
+            # Stored below the diagonal too, so that they are contiguous.
             row[j] = -U[j * m + i]
         add_rows(row + i, m - i, U + i, m, row, 1, i)
-        # No pivot is below the prior's precision, but by rounding where the samples count for 1e15 times as much.
+        # A pivot is below the prior's precision only by rounding, where the samples count 1e15 times as much.
         diagonal = sqrt(row[i] if row[i] > 0.5 * precision else precision)
         inverse = 1.0 / diagonal
         row[i] = diagonal
@@ -119,12 +120,12 @@ cdef double factorise(
         shift[i] = (shift[i] + inner(row, shift, i)) * inverse
         log_det += 2.0 * log(diagonal)
         square += shift[i] * shift[i]
-    # Log of the Gaussian integral, less what all precisions share.
+    # Log of the Gaussian integral, without the terms that all precisions share.
     return 0.5 * (square - log_det + m * log(precision) - theta * misfit)
 
 
 cdef void invert(double *U, Py_ssize_t m, const double *shift, double *V, double *covariance, double *mean) noexcept nogil:
-    """Covariance, its lower triangle, and mean from what `factorise` left; V is room for a matrix."""
+    """Compute the covariance's lower triangle and the mean from the output of `factorise`; V is scratch."""
     cdef double *row
     cdef double inverse
     cdef Py_ssize_t i, j
@@ -145,7 +146,7 @@ cdef void invert(double *U, Py_ssize_t m, const double *shift, double *V, double
 
 
 def solve(value, double theta, precisions, covariances, means, evidence):
-    """Posteriors from the sums: covariances, of which the lower triangles count, means and logs of the evidence."""
+    """Compute posteriors from the sums: lower triangles of covariances, means and logs of the evidence."""
     cdef const double *value_ = doubles(value)
     cdef const double *precisions_ = doubles(precisions)
     cdef double *covariances_ = own_doubles(covariances)
@@ -177,7 +178,7 @@ cdef void add_products(
 cdef inline void put_row(
     const double *truth, double w, Py_ssize_t m, Py_ssize_t at, double *rows, double *weighted, double *sums
 ) noexcept nogil:
-    """Lay a row's margins among those whose products wait, and add the row to the sums of weight and margins."""
+    """Store a row's margins, whose products are added later, and add the row to the sums of weight and margins."""
     cdef double *x = rows + at * m
     cdef Py_ssize_t i
     to_margins(truth, m, x)
@@ -187,7 +188,7 @@ cdef inline void put_row(
         sums[1 + i] += w * x[i]
 
 
-# Posteriors, and what was put off: to take u u' from a covariance.
+# Posteriors, and the delayed updates: subtracting u u' from a covariance.
 cdef struct Posteriors:
     Py_ssize_t n
     Py_ssize_t m
@@ -205,7 +206,7 @@ cdef struct Posteriors:
 
 
 cdef inline void condition(Posteriors *all, Py_ssize_t p, const double *x, double w, double *s) noexcept nogil:
-    """Condition a Gaussian on "the margin of x is 1", but for its covariance, which is put off."""
+    """Condition a Gaussian on "the margin of x is 1"; the update of the covariance is delayed."""
     cdef Py_ssize_t m = all.m
     cdef double *covariance = all.covariances + p * m * m
     cdef double *mean = all.means + p * m
@@ -233,14 +234,14 @@ cdef inline void condition(Posteriors *all, Py_ssize_t p, const double *x, doubl
 
 
 cdef inline void catch_up(Posteriors *all, Py_ssize_t p) noexcept nogil:
-    """Do what was put off."""
+    """Apply the delayed updates."""
     if all.put_off[p]:
         only_subtract(all.covariances + p * all.m * all.m, all.m, all.updates + p * all.m)
         all.put_off[p] = False
 
 
 cdef int look_after(Posteriors *all, Py_ssize_t p, double top) noexcept nogil:
-    """Work out the evidence of a posterior at rest, and wake it if that is near what counts; -1 without memory."""
+    """Compute the evidence of a resting posterior, and wake it if that nearly counts; -1 if out of memory."""
     cdef Py_ssize_t m = all.m
     cdef Py_ssize_t size = 1 + m + m * m
     cdef double *value = <double *> malloc((size + 2 * m * m + m) * sizeof(double))
@@ -264,7 +265,7 @@ cdef int look_after(Posteriors *all, Py_ssize_t p, double top) noexcept nogil:
 cdef int learn(
     Posteriors *all, const double *x, double w, double *s, Py_ssize_t *n_waiting, const double *rows, const double *weighted
 ) noexcept nogil:
-    """Learn a row whose products wait with others to be added to the recent sums; -1 without memory."""
+    """Learn a row, whose products are added to the sums later; return -1 if out of memory."""
     cdef double top = largest(all.evidence, all.n)
     cdef bint resting = False
     cdef Py_ssize_t p
@@ -277,7 +278,7 @@ cdef int learn(
             resting = True
     if not resting:
         return 0
-    # What a posterior at rest has is a bound, and a row of great weight may bring all others below it.
+    # The evidence of a resting posterior is a bound, and a row of large weight may lower all others below it.
     top = -INFINITY
     for p in range(all.n):
         if all.behind[p] == 0:
@@ -301,7 +302,7 @@ cdef int stream_rows(
     double *out,
     double *space,
 ) noexcept nogil:
-    """Do what `stream` does; -1 without memory."""
+    """Do what `stream` does; return -1 if out of memory."""
     cdef Py_ssize_t m = all.m
     cdef double *s = space
     cdef double *weights = space + m
@@ -337,7 +338,7 @@ cdef int stream_rows(
 
 
 def stream(G, truth, w, double theta, double forgetting, precisions, state, out):
-    """Losses of every row, then the row into the posteriors and the recent sums: weight, margins, their products."""
+    """Compute the losses of each row, then add it to the posteriors and the recent sums."""
     G, truth, w = contiguous(G), contiguous(truth), contiguous(w)
     cdef Posteriors all
     cdef Py_ssize_t n = dim(G, 0)
@@ -370,7 +371,7 @@ def stream(G, truth, w, double theta, double forgetting, precisions, state, out)
 
 
 def add_losses(truth, w, recent):
-    """Add rows to the recent sums, as `stream` does without forgetting, and leave the posteriors alone."""
+    """Add rows to the recent sums, as `stream` does without forgetting, without updating the posteriors."""
     truth, w = contiguous(truth), contiguous(w)
     cdef Py_ssize_t n = dim(truth, 0)
     cdef Py_ssize_t m = dim(truth, 1)

@@ -1,4 +1,4 @@
-"""What the kernels of joint posteriors share: margins of members, and means mixed by evidence."""
+"""Shared kernels of joint posteriors: margins of members, and averages of means by evidence."""
 
 from libc.math cimport exp
 from libc.string cimport memset
@@ -8,7 +8,7 @@ cdef extern from "lanes.h" nogil:
 
 
 cdef inline void to_margins(const double *g, Py_ssize_t m, double *out) noexcept nogil:
-    """Members' margins 1 - 2g; 0, which takes no side, where a member abstains."""
+    """Compute the members' margins 1 - 2g; 0 where a member abstains."""
     cdef Py_ssize_t i
     for i in range(m):
         out[i] = 1.0 - 2.0 * g[i] if g[i] == g[i] else 0.0
@@ -17,7 +17,7 @@ cdef inline void to_margins(const double *g, Py_ssize_t m, double *out) noexcept
 cdef inline void label_losses(
     const double *weights, const double *G, Py_ssize_t n, Py_ssize_t m, double *x, double *out
 ) noexcept nogil:
-    """(1 - weighted margin)/2 of n labels; x is room for a row."""
+    """Compute (1 - weighted margin)/2 of n labels; x is scratch for a row."""
     cdef Py_ssize_t k
     for k in range(n):
         to_margins(G + k * m, m, x)
@@ -35,7 +35,7 @@ cdef inline double largest(const double *x, Py_ssize_t n) noexcept nogil:
 cdef inline void mix_means(
     const double *evidence, const double *means, Py_ssize_t n, Py_ssize_t m, double *out
 ) noexcept nogil:
-    """Average of n means, weighted by exp(evidence)."""
+    """Compute the average of n means, weighted by exp(evidence)."""
     cdef double top = largest(evidence, n)
     cdef double total = 0.0
     cdef double weight

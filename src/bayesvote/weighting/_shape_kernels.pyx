@@ -7,13 +7,12 @@ the log-density, up to a constant,
 
 (21) has D = log a + sum log g + (c + t) log theta, e = r = b + t, kappa = r/2 + 1, s = inf; (24), its rate integrated
 out, D = log p + sum log g - s log((q + sum g)/s), e = r - s, kappa = (r + 3)/2, with r and s grown by t. The large
-terms of (24) that cancel are gone from this form. Narrow posteriors are taken by the Taylor series of l at the mode, so
-that the differences of log-densities are exact too, and integrated by Gauss-Hermite quadrature; for wide ones the
+terms of (24) that cancel do not occur in this form. For narrow posteriors, l is expanded in a Taylor series at the
+mode, so that differences of log-densities are exact, too, and integrated by Gauss-Hermite quadrature. For wide ones the
 trapezoidal rule in u converges exponentially.
 
-A posterior is a row of ``p``: D, e, kappa, r, s, log s. A ``frame`` is what was found out about it: the mode, l there
-(unless l is taken by its Taylor series), the lower and the upper end of all mass that counts, relative to the mode, and
-the logarithm of the integral.
+A posterior is a row of ``p``: D, e, kappa, r, s, log s. A ``frame`` holds the mode, l there (unless the Taylor
+series is used), the lower and the upper end of the mass relative to the mode, and the logarithm of the integral.
 """
 
 import math
@@ -36,7 +35,7 @@ cdef enum:
 
 cdef double STIRLING = 9.0  # from here on the eight terms below are exact to 1e-16
 cdef double NARROW = 0.07  # standard deviation of log(shape) below which the Taylor series is used, to 1e-11
-cdef double NEGLIGIBLE = -33.0  # log-density, relative to the mode, below which mass does not count
+cdef double NEGLIGIBLE = -33.0  # log-density relative to the mode: exp(-33) is 5e-15
 cdef double PI = math.pi
 
 cdef double[8] BERNOULLI
@@ -202,7 +201,7 @@ cdef void scaled_zetas(double x, double *scratch, int n_out, double *out) noexce
 
 
 cdef int taylor(const double *p, double mode, double sd, double *scratch, double *out) noexcept nogil:
-    """Coefficients of l in powers of v = u - mode; the first two are zero. Returns how many are needed.
+    """Compute the coefficients of l in powers of v = u - mode; the first two are zero. Return the number needed.
 
     In powers of exp(v) - 1 they are sums of zeta functions in which nothing cancels.
     """
@@ -244,7 +243,7 @@ cdef inline double relative_density(
 
 
 cdef double edge(const double *p, double mode, double at_mode, double step) noexcept nogil:
-    """Where, on the side of step, the density has become negligible."""
+    """Return the point, on the side of step, from which the density is negligible."""
     cdef double v = step
     while log_density(p, exp(mode + v), mode + v) - at_mode > NEGLIGIBLE:
         v *= 1.25

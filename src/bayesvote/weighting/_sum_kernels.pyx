@@ -1,4 +1,4 @@
-"""Kernels of states that are sums, and of the losses that feed them."""
+"""Kernels of states that are sums of losses."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
@@ -12,7 +12,7 @@ cdef extern from "lanes.h" nogil:
 cnp.import_array()
 
 
-cdef double MOST = 1e200  # a loss; see losses.MOST_LOSS
+cdef double MOST = 1e200  # largest loss; see losses.MOST_LOSS
 
 
 cdef Py_ssize_t find_bad(const double *g, Py_ssize_t size, bint needs_log) noexcept nogil:
@@ -36,7 +36,7 @@ cdef Py_ssize_t find_bad(const double *g, Py_ssize_t size, bint needs_log) noexc
 
 
 def first_bad_loss(g, bint needs_log):
-    """Index of the first loss that is negative, beyond MOST or, under a logarithm, zero; -1 when there is none."""
+    """Return the index of the first loss that is negative, above MOST or, for logarithms, 0; -1 if all are valid."""
     cdef const double *given = doubles(g)
     cdef Py_ssize_t size = dim(g, 0)
     cdef Py_ssize_t found
@@ -46,7 +46,7 @@ def first_bad_loss(g, bint needs_log):
 
 
 cdef inline void add_row(double *total, double *carry, const double *x, Py_ssize_t m, double w) noexcept nogil:
-    """Add w x to total, and to carry exactly what rounding lost (Knuth's two-sum). NaN adds nothing."""
+    """Add w x to total, and the exact rounding error to carry (Knuth's two-sum). NaN adds nothing."""
     cdef double v, old, new, part
     cdef Py_ssize_t i
     for i in range(m):
@@ -72,7 +72,7 @@ cdef inline void add_count(double *total, double *carry, const double *x, Py_ssi
 
 
 cdef inline void fade(double *total, double *carry, Py_ssize_t size, double forgetting) noexcept nogil:
-    """Forget a little of all sums."""
+    """Multiply all sums by the forgetting factor."""
     cdef Py_ssize_t i
     if forgetting != 1.0:
         for i in range(size):
@@ -82,7 +82,7 @@ cdef inline void fade(double *total, double *carry, Py_ssize_t size, double forg
 
 
 def add(total, carry, x, double w):
-    """Add w x to total, and to carry exactly what rounding lost. NaN adds nothing."""
+    """Add w x to total, and the exact rounding error to carry. NaN adds nothing."""
     x = contiguous(x)
     cdef double *total_ = own_doubles(total)
     cdef double *carry_ = own_doubles(carry)
@@ -93,7 +93,7 @@ def add(total, carry, x, double w):
 
 
 def accumulate(total, carry, statistics, w, double forgetting):
-    """Fade the sums, then add a row's weight to the count, its statistics to the rest; rows of weight 0 are absent."""
+    """Forget, then add a row's weight to the count and its statistics to the other sums; skip rows of weight 0."""
     statistics, w = contiguous(statistics), contiguous(w)
     cdef Py_ssize_t n_sums = dim(statistics, 0)
     cdef Py_ssize_t n = dim(statistics, 1)
@@ -113,7 +113,7 @@ def accumulate(total, carry, statistics, w, double forgetting):
 
 
 def dots(weights, G, out):
-    """Weighted sum over the members for every row and label."""
+    """Compute the weighted sum over the members for every row and label."""
     G, weights = contiguous(G), contiguous(weights)
     cdef Py_ssize_t n = dim(G, 0) * dim(G, 1)
     cdef Py_ssize_t m = dim(G, 2)
@@ -129,7 +129,7 @@ def dots(weights, G, out):
 cdef inline void rate_weights(
     const double *total, const double *carry, Py_ssize_t m, double alpha, double beta, double theta, double *out
 ) noexcept nogil:
-    """Theta times the means (11)."""
+    """Compute theta times the means (11)."""
     cdef Py_ssize_t i
     for i in range(m):
         out[i] = theta * (alpha + (total[i] + carry[i])) / (beta + theta * (total[m + i] + carry[m + i]))
@@ -146,7 +146,7 @@ cdef inline void add_and_weigh(
     double theta,
     double *out,
 ) noexcept nogil:
-    """Do what `add_row` and then `rate_weights` do, in one go, for members of one count and so one numerator."""
+    """Do what `add_row` and then `rate_weights` do in one pass, for members with equal counts."""
     cdef double v, old, new, part, lost
     cdef Py_ssize_t i
     for i in range(m):
@@ -161,7 +161,7 @@ cdef inline void add_and_weigh(
 
 
 cdef bint has_nan(const double *x, Py_ssize_t size) noexcept nogil:
-    """Whether some number is missing."""
+    """Return True if a number is missing."""
     cdef int64_t found = 0
     cdef Py_ssize_t i
     for i in range(size):
@@ -180,10 +180,10 @@ cdef bint all_equal(const double *x, Py_ssize_t size) noexcept nogil:
 def rate_rows(
     total, carry, int loss, scores, G, y, w, double alpha, double beta, double theta, double forgetting, out
 ):
-    """Rule (12) at the posterior mean (11) for every row, then the row's losses into the sums.
+    """Apply rule (12) at the posterior mean (11) to each row, then add its losses to the sums.
 
-    From the losses ``G`` (n, K, m) of every label or, when ``scores`` (n, m) are given, from those of two classes
-    by a named loss; ``G`` is then room for one row.
+    The losses are ``G`` (n, K, m) or, with ``scores`` (n, m) of two classes, those of a named loss; ``G`` is then
+    scratch for one row.
     """
     y, w = contiguous(y), contiguous(w)
     cdef bint scored = dim(scores, 0) > 0
@@ -205,7 +205,7 @@ def rate_rows(
     cdef bint shared
     with nogil:
         rate_weights(sums, lost, m, alpha, beta, theta, weights)
-        # As long as nobody abstains, all members have the same count; it is then kept for the first alone.
+        # While no member abstains, all members have the same count, which is stored for the first one only.
         shared = all_equal(sums, m) and all_equal(lost, m)
         shared = shared and not (has_nan(given, n * m) if scored else has_nan(losses, n * n_labels * m))
         for t in range(n):

@@ -1,4 +1,4 @@
-"""Kernel of the threshold by which another label than the commonest one is answered."""
+"""Kernel of the threshold for predicting another label than the most common one."""
 
 cimport numpy as cnp
 from libc.math cimport INFINITY, nextafter, sqrt
@@ -9,9 +9,9 @@ cnp.import_array()
 
 
 cdef inline Py_ssize_t chosen(const double *mistakes, Py_ssize_t n) noexcept nogil:
-    """Place of the threshold with the fewest mistakes; the first one, unless another is better by more than chance.
+    """Return the index of the threshold with the fewest mistakes; 0 unless another is better by more than chance.
 
-    The n counts of the long run are followed by those of the last rows, in which a threshold must not be worse.
+    The n counts of the long run are followed by those of recent rows, on which the threshold must not be worse.
     """
     cdef Py_ssize_t best = 0
     cdef Py_ssize_t b
@@ -24,7 +24,7 @@ cdef inline Py_ssize_t chosen(const double *mistakes, Py_ssize_t n) noexcept nog
 cdef inline void decide(
     double *losses, Py_ssize_t n_labels, const double *counts, double least, double *decision
 ) noexcept nogil:
-    """Note the commonest label, the best other one and its lead; answer the commonest if the lead is too small."""
+    """Store the most common label, the best other one and its lead; predict the former if the lead is too small."""
     cdef Py_ssize_t common = 0
     cdef Py_ssize_t other = -1
     cdef Py_ssize_t k
@@ -50,7 +50,7 @@ cdef inline void learn(
     const double *fades,
     double *mistakes,
 ) noexcept nogil:
-    """Count the mistakes of every threshold on a row whose label is known now."""
+    """Count the mistakes of every threshold on a row with its label."""
     cdef Py_ssize_t common = <Py_ssize_t> decision[0]
     cdef Py_ssize_t other = <Py_ssize_t> decision[1]
     cdef double lead = decision[2]
@@ -65,7 +65,7 @@ cdef inline void learn(
 
 
 def threshold_rows(losses, y, w, decisions, logs, counts, mistakes, fades):
-    """Answer rows of weight 0, whose decisions are noted, and learn those of the others; without labels answer all."""
+    """Predict rows of weight 0, storing their decisions, and learn the others; without labels, predict all."""
     y, w, logs, fades = contiguous(y), contiguous(w), contiguous(logs), contiguous(fades)
     cdef Py_ssize_t n = dim(losses, 0)
     cdef Py_ssize_t n_labels = dim(losses, 1)

@@ -1,7 +1,7 @@
-"""How probably weights that are drawn from a posterior decide as a rule did: by draws, or as good as exactly.
+"""Posterior probability of weights that make the same decision as a rule.
 
-All of these are called with losses G (n, K, m) and the decisions (n,) about them, and give probabilities (n,). That of
-a row does not depend on which others come with it.
+These objects are called with losses G (n, K, m) and decisions (n,), and return probabilities (n,). The probability of a
+row does not depend on the other rows of the call.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,18 +15,18 @@ from bayesvote.core.checks import Array, Labels
 from bayesvote.model import decided
 
 Agreement = Callable[[Array, Labels], Array]
-_AT_ONCE = 2**20  # numbers that are compared at a time
+_AT_ONCE = 2**20  # numbers compared at a time: 8 MB
 
 
 @dataclass
 class ByDraws:
-    """Share of the draws that agree, for any rule: every draw decides by itself."""
+    """Share of the posterior draws that make the same decision, for any rule."""
 
     draws: Array
     losses_at: Callable[[Array, Array], Array]
 
     def __call__(self, G: Array, decision: Labels) -> Array:
-        """Shares of rows."""
+        """Return the shares for rows."""
         agreed = np.zeros(len(G))
         for draw in self.draws:
             agreed += decided(self.losses_at(draw, G)) == decision
@@ -35,9 +35,10 @@ class ByDraws:
 
 @dataclass
 class OfGammas:
-    """Probability that the label of the least weighted loss stays, with independent Gamma weights.
+    """Probability that the same label has the least weighted loss, with independent Gamma weights.
 
-    For two labels by numerical inversion, to six digits; for more, and where that takes too long, by draws (size, m).
+    For two labels it is computed by numerical inversion, to six digits. For more labels, and where the inversion takes
+    too long, it is estimated from draws (size, m).
     """
 
     shape: Array
@@ -49,7 +50,7 @@ class OfGammas:
         return self.draw()
 
     def __call__(self, G: Array, decision: Labels) -> Array:
-        """Probabilities of rows."""
+        """Return the probabilities for rows."""
         from bayesvote.weighting._agreement_kernels import gamma_leads
 
         leads, others = leads_of(G, decision)
@@ -65,10 +66,10 @@ class OfGammas:
 
 @dataclass
 class OfGaussians:
-    """Probability that the label of the largest weighted margin stays, under a mixture of Gaussians.
+    """Probability that the same label has the largest weighted margin, under a mixture of Gaussians.
 
-    The lead of the decision over another label is linear in the weights, so it is Gaussian. For two labels that gives
-    the probability in closed form; for more, ``size`` draws of the leads, which are fewer than the weights.
+    The lead of the decision over another label is linear in the weights, so it is Gaussian. For two labels the
+    probability has a closed form. For more it is estimated from ``size`` draws of the leads.
     """
 
     shares: Array  # (k,)
@@ -80,7 +81,7 @@ class OfGaussians:
     _kept: tuple[Labels, Array] | None = field(default=None, init=False)
 
     def __call__(self, G: Array, decision: Labels) -> Array:
-        """Probabilities of rows."""
+        """Return the probabilities for rows."""
         from bayesvote.weighting._agreement_kernels import lead_moments
 
         leads, others = leads_of(-self.margins(G), decision)
@@ -91,9 +92,9 @@ class OfGaussians:
         if n_leads == 1:
             return self._of_one(mean[..., 0], covariance[..., 0, 0], others < decision[:, None])
         found = np.empty(n)
-        told = np.any(leads, axis=2, keepdims=True)  # others' labels, if any weights tell them from the decision
+        differs = np.any(leads, axis=2, keepdims=True)  # False for labels with the same losses as the decision
         for part in _parts(n, n_leads * self.size):
-            drawn = np.where(told[part], self._drawn(mean[part], covariance[part]), 0.0)
+            drawn = np.where(differs[part], self._drawn(mean[part], covariance[part]), 0.0)
             found[part] = _agreed(drawn, others[part], decision[part]).mean(axis=1)
         return found
 
@@ -106,9 +107,9 @@ class OfGaussians:
         return np.asarray((by_part * self.shares).sum(axis=1))
 
     def _drawn(self, mean: Array, covariance: Array) -> Array:
-        """Draws (n, K - 1, size) of the leads."""
+        """Draw (n, K - 1, size) leads."""
         which, normal = self._random(mean.shape[2])
-        values, vectors = np.linalg.eigh(covariance)  # also where labels are tied, and covariances singular
+        values, vectors = np.linalg.eigh(covariance)  # tied labels have singular covariances, so not Cholesky
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
         out = np.empty((len(mean), mean.shape[2], self.size))
         for k in np.unique(which):
@@ -116,7 +117,7 @@ class OfGaussians:
         return out
 
     def _random(self, n_leads: int) -> tuple[Labels, Array]:
-        """Which Gaussian, and standard normal numbers: the same for all rows."""
+        """Draw components of the mixture and standard normal numbers, the same for all rows."""
         if self._kept is None:
             which = self.rng.choice(len(self.shares), size=self.size, p=self.shares)
             self._kept = which, self.rng.standard_normal((n_leads, self.size))
@@ -124,7 +125,7 @@ class OfGaussians:
 
 
 def leads_of(losses: Array, decision: Labels) -> tuple[Array, Labels]:
-    """By how much each other label's losses (n, K - 1, m) exceed the decision's, and which labels these are."""
+    """Return the other labels' losses minus the decision's (n, K - 1, m), and these labels (n, K - 1)."""
     n, n_labels = losses.shape[:2]
     others = np.arange(n_labels - 1) + (np.arange(n_labels - 1) >= decision[:, None])
     rows = np.arange(n)[:, None]
@@ -132,13 +133,13 @@ def leads_of(losses: Array, decision: Labels) -> tuple[Array, Labels]:
 
 
 def _agreed(leads: Array, others: Labels, decision: Labels) -> Array:
-    """Whether the decision leads all others (n, K - 1, size); a tie goes to the last label, as in ``decided``."""
+    """Return True where the decision leads all others (n, K - 1, size); a tie goes to the last label."""
     wins_ties = (others < decision[:, None])[..., None]
     return np.asarray(((leads > 0) | ((leads == 0) & wins_ties)).all(axis=1))
 
 
 def _parts(n: int, each: int) -> Iterator[slice]:
-    """Rows of so many numbers each, in parts of moderate size."""
+    """Yield slices of rows with at most _AT_ONCE numbers, ``each`` per row."""
     step = max(1, _AT_ONCE // each)
     for start in range(0, n, step):
         yield slice(start, start + step)

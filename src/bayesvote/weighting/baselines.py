@@ -1,4 +1,4 @@
-"""What the paper compares with: uniform voting, and stochastic gradients on the same loss (8)."""
+"""Baselines of the paper: uniform voting, and stochastic gradients on the same loss (8)."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array, Labels
+from bayesvote.core.checks import Array, InputError, Labels
 from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import LinearRule, Weighter
 
 
 class FieldState(NamedTuple):
-    """One row of numbers per field, a column per member: the weights, then whatever else the method keeps."""
+    """A row of numbers per field and a column per member; the first field holds the weights."""
 
     fields: Array
 
@@ -26,22 +26,22 @@ class _Linear(LinearRule, Weighter[FieldState]):
     _start: ClassVar[tuple[float, ...]]  # first value of every field
 
     def init(self, n_members: int) -> FieldState:
-        """State before any sample."""
+        """Return the state before any sample."""
         _checks.integer(f"{self.who}.init", "n_members", n_members)
         return FieldState(np.repeat(np.array(self._start)[:, None], n_members, axis=1))
 
     def n_members(self, state: FieldState) -> int:
-        """How many members the state is about."""
+        """Return the number of members of the state."""
         return int(state.fields.shape[1])
 
     def mean(self, state: FieldState) -> Array:
-        """Weights of the members."""
+        """Return the weights of the members."""
         return np.asarray(state.fields[0].copy())
 
 
 @dataclass(frozen=True)
 class Voting(_Linear):
-    """Every member has the same weight, whatever it does.
+    """Uniform voting: every member has the same weight.
 
     Examples
     --------
@@ -56,15 +56,14 @@ class Voting(_Linear):
         return state
 
     def validate(self, state: FieldState) -> None:
-        """Refuse weights that are not equal."""
+        """Reject weights that are not 1."""
         require(bool(np.all(state.fields == 1)), "weights must be 1")
 
     def merge(self, a: FieldState, b: FieldState) -> FieldState:
-        """State that has seen both streams: voting learns nothing, so either."""
+        """Return either state, because voting learns nothing."""
         if a.fields.shape != b.fields.shape:
-            raise ValueError(
-                f"Voting.merge: states must be about the same members, got {self.n_members(a)} and {self.n_members(b)}."
-            )
+            must, got = "must be about the same members", f"{self.n_members(a)} and {self.n_members(b)}"
+            raise InputError("Voting.merge", "states", must, got)
         return a
 
     def advance(
@@ -74,12 +73,12 @@ class Voting(_Linear):
         y: Labels,  # noqa: ARG002
         w: Array,  # noqa: ARG002
     ) -> tuple[Array, FieldState]:
-        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
+        """Do what ``losses_then_update`` does for checked input, in place."""
         return self.losses_at(self.mean(state), G), state
 
 
 class _Gradient(_Linear):
-    """Stochastic gradient steps on (8), kept at or above 1e-6; weights start at 1."""
+    """Stochastic gradient steps on (8); weights start at 1 and are projected onto [1e-6, inf)."""
 
     theta: float
 
@@ -96,7 +95,7 @@ class _Gradient(_Linear):
     def _size(self) -> float: ...
 
     def validate(self, state: FieldState) -> None:
-        """Refuse weights below the floor and negative counts."""
+        """Reject weights below the floor, and counts that are negative or not whole."""
         from bayesvote.weighting._gradient_kernels import FLOOR
 
         all_finite(state)
@@ -107,7 +106,7 @@ class _Gradient(_Linear):
         return self.advance(state, g[:, None], np.zeros(len(g), dtype=np.intp), w)[1]
 
     def advance(self, state: FieldState, G: Array, y: Labels, w: Array) -> tuple[Array, FieldState]:
-        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
+        """Do what ``losses_then_update`` does for checked input, in place."""
         from bayesvote.weighting._gradient_kernels import stream
 
         out = np.empty(G.shape[:2])
@@ -117,7 +116,7 @@ class _Gradient(_Linear):
 
 @dataclass(frozen=True)
 class _Stepped(_Gradient):
-    """Steps whose length does not depend on the stream's."""
+    """Steps that do not depend on the length of the stream."""
 
     step: float = 1.0
     theta: float = 0.1
@@ -138,7 +137,7 @@ class SGD(_Stepped):
     Parameters
     ----------
     step : float
-        The constant gamma. It is as good as the posterior mean only at ``theory.best_step``.
+        The constant gamma. Only at ``theory.best_step`` is the variance as small as that of the posterior mean.
     theta : float
         As in :class:`GammaRate`.
 
@@ -158,15 +157,15 @@ class SGD(_Stepped):
 class AveragedSGD(_Stepped):
     r"""Polyak-Juditsky averaging: the mean of the iterates of SGD with the longer steps :math:`\gamma t^{-3/4}`.
 
-    Any power between 1/2 and 1 gives the asymptotic variance (15) of the posterior mean; how many samples that takes
-    depends on gamma.
+    The power 3/4 is halfway between 1/2 and 1. Any power between these gives the asymptotic variance (15) of the
+    posterior mean; the number of samples it takes depends on gamma.
     """
 
     _start: ClassVar[tuple[float, ...]] = (1.0, 0.0, 1.0)
     _kind: ClassVar[int] = 1
 
     def mean(self, state: FieldState) -> Array:
-        """Averaged weights."""
+        """Return the averaged weights."""
         return np.asarray(state.fields[2].copy())
 
 
@@ -174,14 +173,15 @@ class AveragedSGD(_Stepped):
 class SAG(_Gradient):
     r"""Stochastic average gradient (Schmidt et al. 2013): steps along the mean of the last gradient of every sample.
 
-    In one pass every sample's gradient is taken once, and those to come count as 0: the stream's length must be known.
+    In one pass every sample's gradient is computed once, and later ones count as 0. So the length of the stream must be
+    known.
 
     Parameters
     ----------
     step : float
         Length of the step along the mean gradient.
     horizon : int
-        Length of the stream, which must be given; the weighter refuses to pass it.
+        Number of rows in the stream, which must be given; further rows are an error.
     theta : float
         As in :class:`GammaRate`.
     """
@@ -203,22 +203,20 @@ class SAG(_Gradient):
         return self.step / self.horizon
 
     def validate(self, state: FieldState) -> None:
-        """Refuse more rows than the horizon, too."""
+        """Reject more rows than the horizon, too."""
         super().validate(state)
         rows = state.fields[3]
         require(bool(np.all(rows == rows[0])) and 0 <= rows[0] <= self.horizon, "rows must be within the horizon")
 
     def check_room(self, state: FieldState, w: Array) -> None:
-        """Refuse to pass the horizon."""
+        """Raise an error if the rows exceed the horizon."""
         rows = int(state.fields[3, 0]) + int(np.count_nonzero(w))
         if rows > self.horizon:
-            raise ValueError(
-                f"SAG: the stream must not be longer than horizon={self.horizon} rows, got {rows}. "
-                "Give the stream's whole length as horizon."
-            )
+            must = f"must not be longer than horizon={self.horizon} rows"
+            raise InputError("SAG", "the stream", must, str(rows), "Pass the whole length of the stream as horizon.")
 
     def advance(self, state: FieldState, G: Array, y: Labels, w: Array) -> tuple[Array, FieldState]:
-        """Do what losses_then_update does, and count the rows that are learned."""
+        """Do what ``losses_then_update`` does, and count the rows that are learned."""
         out, after = super().advance(state, G, y, w)
         after.fields[3] += np.count_nonzero(w)
         return out, after

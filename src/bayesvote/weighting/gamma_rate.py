@@ -27,7 +27,7 @@ class GammaRate(LinearRule, Additive):
     alpha, beta : float
         Shape and rate of the prior. alpha cancels in every decision.
     theta : float
-        How much a loss counts against the prior.
+        Factor of the losses: how much they count against the prior.
     forgetting : float
         Factor by which the past fades with each sample; 1 keeps all of it.
 
@@ -55,7 +55,7 @@ class GammaRate(LinearRule, Additive):
         return g[None]
 
     def validate(self, state: SumState) -> None:
-        """Refuse negative sums of losses, too."""
+        """Reject negative sums of losses, too."""
         super().validate(state)
         require(not np.any(self._shape_rate(state)[1] < self.beta * (1 - 1e-9)), "sums of losses must be at least 0")
 
@@ -64,12 +64,12 @@ class GammaRate(LinearRule, Additive):
         return self.alpha + count, self.beta + self.theta * sum_g
 
     def mean(self, state: SumState) -> Array:
-        """Posterior mean (11)."""
+        """Return the posterior mean (11)."""
         shape, rate = self._shape_rate(state)
         return shape / rate
 
     def variance(self, state: SumState) -> Array:
-        """Posterior variance."""
+        """Return the posterior variance."""
         shape, rate = self._shape_rate(state)
         return shape / rate**2
 
@@ -84,11 +84,11 @@ class GammaRate(LinearRule, Additive):
         return rng.gamma(shape, 1 / rate, size=(size, len(shape)))
 
     def draws_agreement(self, n_labels: int) -> bool:
-        """Of more than two labels only."""
+        """Return True for more than two labels."""
         return n_labels > 2
 
     def agreement(self, state: SumState, size: int, rng: Rng = 0) -> Agreement:
-        """To six digits for two labels; for more, by ``size`` draws."""
+        """Use numerical inversion for two labels, and ``size`` draws for more."""
         return OfGammas(*self._shape_rate(state), partial(self.sample, state, size, rng))
 
     @property
@@ -96,13 +96,13 @@ class GammaRate(LinearRule, Additive):
         return self.theta
 
     def advance(self, state: SumState, G: Array, y: Labels, w: Array) -> tuple[Array, SumState]:
-        """Do what losses_then_update does, for a caller that has checked its input and gives the state up."""
+        """Do what ``losses_then_update`` does for checked input, in place."""
         return self._rows(state, 0, _NO_SCORES, np.ascontiguousarray(G), y, w)
 
     def advance_scores(
         self, state: SumState, loss: str | Loss, scores: Array, y: Labels, w: Array
     ) -> tuple[Array, SumState]:
-        """Do what advance does; for two classes and a named loss without an array of all losses."""
+        """Do what ``advance`` does; with two classes and a named loss, without an array of all losses."""
         kind = kernel(loss)
         if kind is None or scores.ndim != 2:
             return super().advance_scores(state, loss, scores, y, w)

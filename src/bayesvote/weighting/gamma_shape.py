@@ -1,4 +1,4 @@
-"""The paper's two further losses, whose posterior means need integration: Gamma likelihoods of g with unknown shape."""
+"""Posteriors (21) and (24) of the shape of a Gamma likelihood of g, whose means need numerical integration."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError
 from bayesvote.core.state import require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Additive, SumState
 
-_MOST_LOG = 745.0  # of a loss, in size: the smallest number above 0 has this one
+_MOST_LOG = 745.0  # largest absolute logarithm of a loss: that of the smallest positive double
 
 
 def _slack(count: Array) -> Array:
-    """How far sums may be off by rounding; it grows with the count, so that what is taken once is taken later."""
+    """Return the tolerance for rounding of sums; proportional to the count, so that valid states stay valid."""
     return np.asarray(1e-6 * (1 + np.maximum(count, 0)))
 
 
 class _Integrated(NamedTuple):
-    """Posteriors of the shapes: their parameters, and what :mod:`_shape_kernels` found out about them."""
+    """Posteriors of the shapes: their parameters, and the results of :mod:`_shape_kernels`."""
 
     parameters: Array
     frames: Array
@@ -30,7 +30,7 @@ class _Integrated(NamedTuple):
     variance: Array
 
     def densities(self, member: Array, v: Array) -> Array:
-        """Density of log(shape) of the given members at points v (members, points) relative to their modes."""
+        """Return the members' densities of log(shape) at points v (members, points) relative to their modes."""
         from bayesvote.weighting._shape_kernels import densities
 
         out, at = np.empty(v.shape), member.astype(np.intp)
@@ -38,21 +38,21 @@ class _Integrated(NamedTuple):
         return out
 
     def cdf(self, member: Array, v: Array) -> Array:
-        """Posterior probability below v, relative to the mode, of the given members."""
+        """Return the members' posterior probabilities below v, which is relative to the mode."""
         low = self.frames[member.astype(np.intp), 2]
         nodes, weights = _panel(low, np.maximum(v, low))
         return np.asarray((weights * self.densities(member, nodes)).sum(axis=1))
 
 
 def _panel(low: Array, high: Array) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights on the interval [low, high] of every member."""
+    """Return Gauss-Legendre nodes and weights on the interval [low, high] of every member."""
     x, w = np.polynomial.legendre.leggauss(96)  # resolves a density 18 standard deviations wide to 1e-15
     half = (high - low)[:, None] / 2
     return low[:, None] + half * (x + 1), half * w
 
 
 class _GammaShapes(Additive):
-    """What both posteriors of a shape share."""
+    """Base class of both posteriors of a shape."""
 
     needs_log = True
     usual_loss = "logistic"
@@ -63,7 +63,7 @@ class _GammaShapes(Additive):
         """Rows of :mod:`_shape_kernels`."""
 
     def validate(self, state: SumState) -> None:
-        """Refuse sums of logarithms that so many losses cannot have, too."""
+        """Reject sums of logarithms that do not fit the counts, too."""
         super().validate(state)
         count, sum_log = state.value[[0, -1]]
         require(
@@ -91,7 +91,7 @@ class _GammaShapes(Additive):
         return np.asarray(np.exp(mode + find_root(excess, (low, high), args=(members,)).x))
 
     def _shape_sample(self, posterior: _Integrated, size: int, rng: np.random.Generator) -> Array:
-        # Inverse of the distribution function, tabulated: 2,000 points leave an error of 1e-5 of a probability.
+        # Invert the distribution function by a table. With 2,000 points, probabilities are exact to 1e-5.
         mode, _, low, high, _ = posterior.frames.T
         members = np.arange(len(mode), dtype=np.float64)
         grid = np.linspace(low, high, 2000, axis=1)
@@ -161,11 +161,11 @@ class GammaShape(_GammaShapes):
         return p
 
     def mean(self, state: SumState) -> Array:
-        """Posterior mean of (21)."""
+        """Return the posterior mean of (21)."""
         return self._integrate(state).mean
 
     def variance(self, state: SumState) -> Array:
-        """Posterior variance."""
+        """Return the posterior variance."""
         return self._integrate(state).variance
 
     def _quantile(self, state: SumState, probability: float) -> Array:
@@ -175,11 +175,11 @@ class GammaShape(_GammaShapes):
         return self._shape_sample(self._integrate(state), size, rng)
 
     def trust(self, draws: Array) -> Array:
-        """Minus the shape: a smaller one is trusted more."""
+        """Return minus the shape: the smallest one is the best."""
         return -draws
 
     def terms(self, weights: Array, G: Array) -> Array:
-        """Members' parts of (19) that depend on the label."""
+        """Return each member's part of (19), as far as it depends on the label."""
         return (1 - weights) * np.log(G) + self.theta * G
 
 
@@ -220,28 +220,27 @@ class GammaShapeRate(_GammaShapes):
         for name in ("p", "q", "r", "s"):
             _checks.positive("GammaShapeRate", name, getattr(self, name))
         if self.r <= self.s:
-            raise ValueError(
-                f"GammaShapeRate: r must be above s, or the prior has no integral, got r={self.r}, s={self.s}."
-            )
+            must = "must be above s, or the prior has no integral"
+            raise InputError("GammaShapeRate", "r", must, f"r={self.r}, s={self.s}")
         if self.cap is not None:
             _checks.positive("GammaShapeRate", "cap", self.cap)
         _checks.fraction("GammaShapeRate", "forgetting", self.forgetting)
 
     @property
     def n_statistics(self) -> int:
-        """Count, sum of g, sum of log g."""
+        """Number of sums: count, sum of g, sum of log g."""
         return 3
 
     def _statistics(self, g: Array) -> Array:
         return np.stack((g, np.log(g)))
 
     def validate(self, state: SumState) -> None:
-        """Refuse negative sums of losses, too, and logarithms whose mean is above that of the mean loss."""
+        """Reject negative sums of losses, too, and mean logarithms above the logarithm of the mean."""
         super().validate(state)
         count, sum_g, sum_log = state.value
         require(not np.any(sum_g < -1e-9 * self.q), "sums of losses must be at least 0")
         seen = count > 0
-        # Jensen's inequality, which holds of sums with further rows if it holds of both.
+        # Jensen's inequality. If it holds for two sums, it holds for their total.
         most = np.zeros(len(count))
         most[seen] = count[seen] * np.log(np.maximum(sum_g[seen], np.finfo(float).tiny) / count[seen])
         require(not np.any(sum_log > most + _slack(count)), "sums of logarithms must fit the sums")
@@ -250,7 +249,7 @@ class GammaShapeRate(_GammaShapes):
         return np.asarray(np.minimum(self.s + state.value[0], np.inf if self.cap is None else self.cap))
 
     def _parameters(self, state: SumState) -> Array:
-        # D is a small difference of large numbers when all losses are near equal, so it is taken in extended precision.
+        # D is a small difference of large numbers if all losses are nearly equal, so compute it in extended precision.
         count, sum_g, sum_log = state.total.astype(np.longdouble) + state.carry
         exact_s = np.minimum(self.s + count, np.inf if self.cap is None else self.cap)
         D = np.log(np.longdouble(self.p)) + sum_log - exact_s * np.log((self.q + sum_g) / exact_s)
@@ -260,12 +259,12 @@ class GammaShapeRate(_GammaShapes):
         return np.stack((D.astype(np.float64), e, (r + 3) / 2, r, s, np.log(s)), axis=1)
 
     def mean(self, state: SumState) -> Array:
-        """Posterior means of shape and rate under (24)."""
+        """Return the posterior means of shape and rate under (24)."""
         shape = self._integrate(state).mean
         return np.stack((shape, (shape * self._s(state) + 1) / (self.q + state.value[1])), axis=1)
 
     def variance(self, state: SumState) -> Array:
-        """Posterior variances of shape and rate."""
+        """Return the posterior variances of shape and rate."""
         posterior, s, rate = self._integrate(state), self._s(state), self.q + state.value[1]
         of_rate = (posterior.mean * s + 1 + posterior.variance * s**2) / rate**2
         return np.stack((posterior.variance, of_rate), axis=1)
@@ -283,10 +282,10 @@ class GammaShapeRate(_GammaShapes):
         s, Q = self._s(state), self.q + state.value[1]
 
         def excess(log_rate: Array, member: Array) -> Array:
-            """P(rate <= exp(log_rate)) - probability, by integration over the shape.
+            """Return P(rate <= exp(log_rate)) - probability, by integration over the shape.
 
-            Given the shape this probability falls from 1 to 0 within a few standard deviations of shape * s = rate * Q:
-            below them the shape's own distribution function is enough.
+            Given the shape, this probability falls from 1 to 0 within nine standard deviations of shape * s = rate * Q.
+            Below these the distribution function of the shape is enough.
             """
             i = member.astype(np.intp)
             x = np.exp(log_rate) * Q[i]
@@ -311,10 +310,10 @@ class GammaShapeRate(_GammaShapes):
         return np.stack((shape, rate), axis=2)
 
     def trust(self, draws: Array) -> Array:
-        """One over the mean loss."""
+        """Return rate/shape, one over the mean loss: the largest one is the best."""
         return draws[..., 1] / draws[..., 0]
 
     def terms(self, weights: Array, G: Array) -> Array:
-        """Members' parts of (22) that depend on the label."""
+        """Return each member's part of (22), as far as it depends on the label."""
         shape, rate = weights[..., 0], weights[..., 1]
         return (1 - shape) * np.log(G) + rate * G

@@ -1,4 +1,4 @@
-"""Algorithm 1 for losses of all weights together: a Gaussian posterior by a Newton step a row."""
+"""Algorithm 1 for losses of all weights together: a Gaussian posterior, updated by a Newton step per row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.gaussian import GaussianPosterior, Gaussians
 
 # Differences for numerical derivatives: each balances what is cut off and what is rounded.
-FIRST, SECOND = 6e-6, 1e-4
+FIRST, SECOND = 6e-6, 1e-4  # powers 1/3 and 1/4 of machine epsilon
 NODES = 8  # along the way from no weights to the weights, over which a loss is shared out among the members
 MOST_STEPS = 100  # of Newton's method, to find the mode of the prior
 
@@ -49,8 +49,8 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         Derivatives of the loss in the weights, (m,) and (m, m), at ``weights`` (m,) and ``g`` (m,). Without them they
         are taken by differences, the Hessian from 4 m**2 values of the loss: for few members only.
     steps : int
-        How many Newton steps each row takes. With more than one the row's own mode is found more closely, which serves
-        losses that are far from quadratic within the posterior's width.
+        Number of Newton steps per row. More than one finds the mode more exactly, which helps with losses that are far
+        from quadratic within the posterior's width.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         for name in ("loss", "prior", "gradient", "hessian"):
             given = getattr(self, name)
             if not callable(given) and (given is not None or name in ("loss", "prior")):
-                raise TypeError(f"LaplacePosterior: {name} must be a function, got {given!r}.")
+                raise InputTypeError("LaplacePosterior", name, "must be a function", repr(given))
         _checks.integer("LaplacePosterior", "steps", self.steps)
 
     def init(self, n_members: int) -> LaplaceState:
@@ -100,22 +100,21 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
     def _prior_factor(self, weights: Array) -> Array:
         factor = _factor(second_differences(self._prior, weights))
         if factor is None:
-            raise ValueError(
-                "LaplacePosterior: prior must be curved in all directions, got one that is not at the weights "
-                f"{weights.tolist()}. Add a term such as (weights**2).sum(axis=-1) to it."
-            )
+            got = f"one that is not at the weights {weights.tolist()}"
+            do = "Add a term such as (weights**2).sum(axis=-1) to it."
+            raise InputError("LaplacePosterior", "prior", "must be curved in all directions", got, do)
         return factor
 
     def n_members(self, state: LaplaceState) -> int:
-        """How many members the state is about."""
+        """Return the number of members of the state."""
         return len(state.mean)
 
     def least_bytes(self, n_members: int) -> int:
-        """The size of the precision."""
+        """Return the size of the precision matrix."""
         return 8 * n_members**2
 
     def validate(self, state: LaplaceState) -> None:
-        """Refuse a precision that is none, and a mean that does not follow."""
+        """Reject a precision that is not definite, and a mean that does not follow from it."""
         all_finite(state)
         require(float(state.samples) >= 0, "samples must be at least 0")
         require(np.array_equal(state.precision, state.precision.T), "precision must be symmetric")
@@ -126,15 +125,15 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
         require(bool(np.all(off <= 1e-9 * (1 + np.abs(state.mean).max()))), "mean must follow from precision and shift")
 
     def gaussians(self, state: LaplaceState) -> Gaussians:
-        """One Gaussian."""
+        """Return one Gaussian."""
         return Gaussians(np.ones(1), state.mean[None], np.asarray(np.linalg.inv(state.precision)[None]))
 
     def mean(self, state: LaplaceState) -> Array:
-        """Posterior mean."""
+        """Return the posterior mean."""
         return state.mean.copy()
 
     def effective_samples(self, state: LaplaceState) -> Array:
-        """How many samples the posterior rests on, the same for every member."""
+        """Return the number of samples behind the posterior, the same for every member."""
         return np.full(len(state.mean), float(state.samples))
 
     def _update(self, state: LaplaceState, g: Array, w: Array) -> LaplaceState:
@@ -191,13 +190,11 @@ class LaplacePosterior(GaussianPosterior[LaplaceState]):
 
     def _finite(self, values: Array, name: str) -> None:
         if not np.all(np.isfinite(values)):
-            raise ValueError(
-                f"LaplacePosterior: {name} must be finite at all weights, got {values[~np.isfinite(values)][0]}. "
-                "Mend the function."
-            )
+            got = str(values[~np.isfinite(values)][0])
+            raise InputError("LaplacePosterior", name, "must be finite at all weights", got, "Fix the function.")
 
     def losses_at(self, weights: Array, G: Array) -> Array:
-        """The user's loss of every label."""
+        """Return the user's loss of every label."""
         answers = ~np.isnan(G)
         return self._loss(np.where(answers, weights, 0.0), np.where(answers, G, 0.5))
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 as it stands: the posterior of any separable loss that the user writes down."""
+"""Algorithm 1 for any separable loss of the user, by numerical integration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Additive, SumState, copied
 
 NODES = 20  # Chebyshev nodes per panel; with PANEL they resolve exp and logGamma of log(weight) to rounding
 PANEL = 4.0  # widest panel, in log(weight)
 POINTS = 201  # of the grid on which the posterior is evaluated: at least ten per standard deviation
-NEGLIGIBLE = -45.0  # log-density, relative to its largest, below which mass does not count
+NEGLIGIBLE = -45.0  # log-density relative to the mode: exp(-45) is 3e-20, below the rounding of a sum
 BLOCK = 2_000_000  # numbers held at a time while summing the losses of many rows
 
 
 class _Grid(NamedTuple):
-    """A posterior read off at POINTS values of every log-weight around its mass."""
+    """A posterior at POINTS values of every log-weight around its mass."""
 
     points: Array  # (parameters, m, POINTS)
     joint: Array  # (m, POINTS) or (m, POINTS, POINTS), each member's summing to one
@@ -83,14 +83,15 @@ class NumericalPosterior(Additive):
 
     def __post_init__(self) -> None:
         if not callable(self.loss) or not callable(self.prior):
-            raise TypeError("NumericalPosterior: loss and prior must be functions, loss(weight, g) and prior(weight).")
+            must = "must be functions, loss(weight, g) and prior(weight)"
+            raise InputTypeError("NumericalPosterior", "loss and prior", must)
         _checks.one_or_two("NumericalPosterior", "n_parameters", self.n_parameters)
         _checks.fraction("NumericalPosterior", "forgetting", self.forgetting)
         low, high = self.support
         _checks.positive("NumericalPosterior", "support[0]", low)
         _checks.positive("NumericalPosterior", "support[1]", high)
         if low >= high:
-            raise ValueError(f"NumericalPosterior: support must be increasing, got {self.support!r}.")
+            raise InputError("NumericalPosterior", "support", "must be increasing", repr(self.support))
         self._finite(self._prior_at_nodes, "prior")
 
     @cached_property
@@ -117,10 +118,8 @@ class NumericalPosterior(Additive):
 
     def _finite(self, values: Array, name: str) -> None:
         if not np.all(np.isfinite(values)):
-            raise ValueError(
-                f"NumericalPosterior: {name} must be finite on the support {self.support}, "
-                f"got {values[~np.isfinite(values)][0]}. Narrow the support, or fix the function."
-            )
+            must, got = f"must be finite on the support {self.support}", str(values[~np.isfinite(values)][0])
+            raise InputError("NumericalPosterior", name, must, got, "Narrow the support, or fix the function.")
 
     def _statistics(self, g: Array) -> Array:
         answers = ~np.isnan(g)
@@ -183,13 +182,13 @@ class NumericalPosterior(Additive):
         return _Grid(points, joint / joint.sum(axis=tuple(range(1, joint.ndim)), keepdims=True))
 
     def _inside(self, points: Array, profiles: Array) -> None:
-        """Refuse mass at the ends of the support: there is more beyond."""
+        """Raise an error for mass at the ends of the support: there is more beyond."""
         for end, edge in ((0, self._edges[0]), (-1, self._edges[-1])):
             if np.any((points[..., end] == edge) & (profiles[..., end] > -30)):
-                raise ValueError(
-                    f"NumericalPosterior: the posterior must fit into the support {self.support}, got one that reaches "
-                    f"its end at {self.support[end]:g}. Widen the support, or check that prior and loss are integrable."
-                )
+                must = f"must fit into the support {self.support}"
+                got = f"one that reaches its end at {self.support[end]:g}"
+                do = "Widen the support, or check that prior and loss are integrable."
+                raise InputError("NumericalPosterior", "the posterior", must, got, do)
 
     def _shaped(self, values: Array) -> Array:
         """(parameters, ..., m) as the mean is shaped: (..., m), or (..., m, 2)."""

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent (6) on any separable loss: what Theorem 2 compares Algorithm 1 with."""
+"""Stochastic gradient descent (6) on any separable loss, with which Theorem 2 compares Algorithm 1."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesvote.core import checks as _checks
-from bayesvote.core.checks import Array
+from bayesvote.core.checks import Array, InputError, InputTypeError
 from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
 from bayesvote.weighting.base import Weighter
@@ -18,7 +18,7 @@ DIFFERENCE = 6e-6  # relative step of numerical gradients, the cube root of mach
 
 
 def _numbers(given: Any) -> Array | None:
-    """An array of finite numbers; None if it is none."""
+    """Return an array of finite numbers; None if the argument is something else."""
     try:
         array = np.asarray(given)
     except ValueError:  # rows of different lengths
@@ -27,7 +27,7 @@ def _numbers(given: Any) -> Array | None:
 
 
 class DescentState(NamedTuple):
-    """Weights (m, parameters), and how many samples each member has had."""
+    """Weights (m, parameters), and the number of samples of each member."""
 
     weights: Array
     counts: Array
@@ -82,26 +82,24 @@ class SeparableSGD(Weighter[DescentState]):
     def __post_init__(self) -> None:
         who = "SeparableSGD"
         if not callable(self.loss) or not (self.gradient is None or callable(self.gradient)):
-            raise TypeError(f"{who}: loss and gradient must be functions, loss(weight, g) and gradient(weight, g).")
+            must = "must be functions, loss(weight, g) and gradient(weight, g)"
+            raise InputTypeError(who, "loss and gradient", must)
         _checks.one_or_two(who, "n_parameters", self.n_parameters)
         if np.isscalar(self.step) or getattr(self.step, "ndim", 2) == 0:
             _checks.positive(who, "step", np.asarray(self.step).item())
         else:
             matrix = _numbers(self.step)
             if matrix is None or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-                raise ValueError(
-                    f"{who}: step must be a number or a square matrix of finite numbers, "
-                    f"got {repr(self.step) if matrix is None else matrix.shape}."
-                )
+                got = repr(self.step) if matrix is None else str(matrix.shape)
+                raise InputError(who, "step", "must be a number or a square matrix of finite numbers", got)
             if np.linalg.eigvalsh(matrix + matrix.T)[0] <= 0:
-                raise ValueError(f"{who}: the symmetric part of step must be positive definite, got {self.step!r}.")
+                raise InputError(who, "the symmetric part of step", "must be positive definite", repr(self.step))
             object.__setattr__(self, "step", tuple(map(tuple, matrix.tolist())))  # so that it compares and hashes
         if isinstance(self.start, Sequence | np.ndarray):
             start = _numbers(self.start)
             if start is None or start.shape != (self.n_parameters,):
-                raise ValueError(
-                    f"{who}: start must hold n_parameters={self.n_parameters} numbers, got {self.start!r}."
-                )
+                must = f"must hold n_parameters={self.n_parameters} numbers"
+                raise InputError(who, "start", must, repr(self.start))
             object.__setattr__(self, "start", tuple(start.tolist()))
         for value in self._start:
             _checks.positive(who, "start", float(value))
@@ -116,16 +114,16 @@ class SeparableSGD(Weighter[DescentState]):
         return np.asarray(self.step, dtype=np.float64)
 
     def init(self, n_members: int) -> DescentState:
-        """State before any sample."""
+        """Return the state before any sample."""
         _checks.integer("SeparableSGD.init", "n_members", n_members)
         n = n_members * self.n_parameters
         if self._matrix.ndim == 2 and len(self._matrix) != n:
-            raise ValueError(f"SeparableSGD.init: step must have the shape ({n}, {n}), got {self._matrix.shape}.")
+            raise InputError("SeparableSGD.init", "step", f"must have the shape ({n}, {n})", str(self._matrix.shape))
         start = np.broadcast_to(self._start, (n_members, self.n_parameters))
         return DescentState(start.copy(), np.zeros(n_members))
 
     def n_members(self, state: DescentState) -> int:
-        """How many members the state is about."""
+        """Return the number of members of the state."""
         return len(state.counts)
 
     def least_bytes(self, n_members: int) -> int:
@@ -175,10 +173,8 @@ class SeparableSGD(Weighter[DescentState]):
             return list(given)
         if np.shape(given) == (2, *g.shape):
             return list(np.asarray(given))
-        raise ValueError(
-            f"SeparableSGD: gradient must return a pair of derivatives, each of shape {g.shape}, "
-            f"got {type(given).__name__} of shape {np.shape(given)}."
-        )
+        must = f"must return a pair of derivatives, each of shape {g.shape}"
+        raise InputError("SeparableSGD", "gradient", must, f"{type(given).__name__} of shape {np.shape(given)}")
 
     def _gradient(self, weights: Array, g: Array) -> Array:
         """Derivatives (m, parameters) of the loss at the weights."""
@@ -194,8 +190,6 @@ class SeparableSGD(Weighter[DescentState]):
                 parts.append(rise / (2 * step[:, k]))
         out = np.stack([np.broadcast_to(part, g.shape) for part in parts], axis=1).astype(np.float64)
         if not np.all(np.isfinite(out)):
-            raise ValueError(
-                f"SeparableSGD: the gradient must be finite, got {out[~np.isfinite(out)][0]}. "
-                "Shorten the step, raise the delay, or check that the loss is finite at these losses g."
-            )
+            do = "Shorten the step, raise the delay, or check that the loss is finite at these losses g."
+            raise InputError("SeparableSGD", "the gradient", "must be finite", str(out[~np.isfinite(out)][0]), do)
         return out

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from bayesvote.core.checks import Argument, RefusalError
+from bayesvote.core.checks import Argument, InvalidInputError
 
 
 class WrongUsageError(Exception):
@@ -66,7 +66,7 @@ def sentence(error: BaseException, options: Collection[str] = ()) -> str:
     >>> sentence(InputError("stream", "n_features", "must be given"), {"--n-features"})
     '--n-features must be given.'
     """
-    if isinstance(error, RefusalError):
+    if isinstance(error, InvalidInputError):
         subject = option(error.subject)
         if subject not in options and f"{subject}s" in options:  # the parameter member of boosters is --members
             subject += "s"

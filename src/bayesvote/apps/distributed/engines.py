@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
-from bayesvote.core.checks import RefusalError
+from bayesvote.core.checks import InvalidInputError
 
 T = TypeVar("T", contravariant=True)
 Work = Callable[[T, Sequence[Any]], Any]  # of an item and of what all items share
@@ -77,7 +77,7 @@ def attempted(item: T, work: Work[T], shared: Sequence[Any]) -> Any:
     """Return the result of work, or its failure. Exceptions such as KeyboardInterrupt pass through."""
     try:
         return work(item, shared)
-    except RefusalError as error:
+    except InvalidInputError as error:
         return Failure(type(error).__name__, error.sentence()[:2000])
     except Exception as error:
         return Failure(type(error).__name__, str(error)[:2000] or "(no message)")

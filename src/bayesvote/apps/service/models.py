@@ -15,7 +15,7 @@ from bayesvote import members, weighting
 from bayesvote.apps.service.forecasts import Forecasts
 from bayesvote.apps.service.row_formats import IDS, MATRIX, MatrixFormat, ModelOutputs, RowFormat, TableFormat
 from bayesvote.apps.service.types import Label, Limits, ModelMetadata, ModelRequest, RequestError, TensorMetadata
-from bayesvote.core.checks import Array, InputError, Labels, RefusalError, label_array
+from bayesvote.core.checks import Array, InputError, InvalidInputError, Labels, label_array
 from bayesvote.core.names import make
 from bayesvote.core.rows import as_rows
 from bayesvote.estimators import CLASSIFIERS, OnlineClassifier, around
@@ -192,7 +192,7 @@ class ServedModel:
 
 def from_error(status: int, error: Exception) -> RequestError:
     """Return the HTTP error for an exception of the library."""
-    if isinstance(error, RefusalError):
+    if isinstance(error, InvalidInputError):
         return RequestError(status, error.subject, error.must, error.got, error.do)
     return RequestError(status, "", (str(error) or type(error).__name__).removesuffix("."))
 

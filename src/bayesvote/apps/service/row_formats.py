@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayesvote.apps.service.tensors import exact_numbers, numbers, texts, truths
 from bayesvote.apps.service.types import Cell, RequestError, Tensor, TensorMetadata
-from bayesvote.core.checks import Array, Labels, RefusalError
+from bayesvote.core.checks import Array, InvalidInputError, Labels
 from bayesvote.core.rollback import Forecast
 from bayesvote.core.rows import Rows, as_rows
 from bayesvote.tables import Table, read_table
@@ -285,7 +285,7 @@ class TableFormat(RowFormat):
         try:
             rows = ParsedRows(cells, self._read(cells))
             self._estimator.columns_.checked(rows.table, strict=True)
-        except RefusalError as error:
+        except InvalidInputError as error:
             raise RequestError(400, error.subject, error.must, error.got) from error
         return rows
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from bayesvote.core.checks import RefusalError
+from bayesvote.core.checks import InvalidInputError
 
 Label = bool | int | float | str
 Cell = bool | int | float | str | None
@@ -18,10 +18,10 @@ Text = Annotated[str, Meta(max_length=200)]
 Size = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-class RequestError(RefusalError):
+class RequestError(InvalidInputError):
     """An HTTP error response. The rejected request has changed nothing.
 
-    ``status`` is the HTTP status. The other parts are those of ``RefusalError``: what is wrong, what is required, what
+    ``status`` is the HTTP status. The other parts are those of ``InvalidInputError``: what is wrong, what is required, what
     was given, and what to do.
     """
 

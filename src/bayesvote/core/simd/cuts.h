@@ -1,5 +1,5 @@
-/* What growing a tree asks of the values of one feature. Sums run over eight lanes, the lane of a number being its place
- * modulo 8, whatever vectors the processor has, so that the bits are the same on all of them. */
+/* Statistics of one feature's values for growing a tree. Sums run over eight lanes. The lane of a number is its index
+ * modulo 8 on every processor, whatever its vector size, so that all processors give the same bits. */
 
 #ifndef BAYESVOTE_CUTS_H
 #define BAYESVOTE_CUTS_H
@@ -15,7 +15,7 @@ typedef float loose_cut_vector __attribute__((vector_size(4 * CUT_LANES), aligne
 
 #define CUT_LOAD(p) (*(const loose_cut_vector *)(p))
 
-/* Least and largest of n values, n up to whole lanes; NaN is passed over. Returns whether there was one. */
+/* Least and largest of n values, n up to whole lanes; NaN is ignored. Returns whether there was one. */
 static inline int extent(const float *x, ptrdiff_t n, float *least, float *largest) {
     cut_vector low = (cut_vector){0} + __builtin_inff(), high = -low;
     cut_mask missing = {0};
@@ -59,10 +59,10 @@ static inline void weights_below(
     *sum1 = sum_of_lanes(s1);
 }
 
-/* Have memory brought near that is about to be read and written. */
+/* Prefetch memory that will be read and written. */
 static inline void fetch(const void *p) { __builtin_prefetch(p, 1); }
 
-/* The next item of work that several threads share. */
+/* Take the next item of work that several threads share. */
 static inline ptrdiff_t take_next(ptrdiff_t *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
 
 #endif

@@ -1,5 +1,5 @@
-/* Sums over sixteen lanes: the lane of a number is its place modulo 16, whatever vectors the processor has, so that the
- * bits are the same on all of them. */
+/* Sums over sixteen lanes. The lane of a number is its index modulo 16 on every processor, whatever its vector size, so
+ * that all processors give the same bits. */
 
 #ifndef BAYESVOTE_LANES_H
 #define BAYESVOTE_LANES_H
@@ -16,7 +16,7 @@
 
 typedef double vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t vector_mask __attribute__((vector_size(VECTOR_BYTES)));
-/* The same, where it lies anywhere. */
+/* The same at any alignment. */
 typedef double loose_vector __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 
 #define LANES 16
@@ -36,10 +36,10 @@ static inline vector load(const double *p) { return *(const loose_vector *)p; }
 
 static inline void store(double *p, vector v) { *(loose_vector *)p = v; }
 
-/* Keep a vector's numbers where the mask says so; zero elsewhere. */
+/* Select a vector's numbers by a mask; zero elsewhere. */
 static inline vector keep(vector_mask mask, vector v) { return (vector)((vector_mask)v & mask); }
 
-/* The last numbers, fewer than sixteen, as sixteen with zeros after them. */
+/* Load the last numbers, fewer than sixteen, padded with zeros. */
 static inline void copy_rest(const double *from, ptrdiff_t n, double *to) {
     for (int k = 0; k < LANES; k++)
         to[k] = 0.0;

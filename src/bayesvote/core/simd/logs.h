@@ -1,4 +1,4 @@
-/* Logarithms of several numbers at once; a library takes them one by one. */
+/* Vectorised logarithms; the C library computes one at a time. */
 
 #ifndef BAYESVOTE_LOGS_H
 #define BAYESVOTE_LOGS_H
@@ -25,7 +25,7 @@ static inline vector log_of(vector x) {
     p = 0.3999999999940941908 + z * (0.2857142874366239149 + z * p);
     p = z * (0.6666666666666735130 + z * p);
     const vector h = 0.5 * f * f;
-    /* x - x is zero, or NaN for NaN, which the bits above do not carry on. */
+    /* x - x is zero, or NaN for NaN, which the operations on bits above lose. */
     return e * 0.693147180369123816490 - ((h - (s * (h + p) + e * 1.90821492927058770002e-10)) - f) + (x - x);
 }
 

@@ -1,8 +1,7 @@
-/* A row times a matrix, and a row added to a matrix, by vectors that stay in registers.
+/* Product of a row and a matrix, and addition of a row to a matrix, with sums in vector registers.
  *
- * A compiler left to itself would write the sums to memory with every step. Sums run over a row's values in their order
- * and are neither reordered nor fused, so that zeros can be left out, and rows, chunks and threads cut anywhere, without
- * changing a bit. */
+ * By itself, a compiler writes the sums to memory in every step. Sums run over a row's values in order, without
+ * reordering or fused operations. So leaving out zeros, or dividing rows among chunks and threads, changes no bit. */
 
 #ifndef BAYESVOTE_ROWS_H
 #define BAYESVOTE_ROWS_H
@@ -13,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-/* Put start + x W into out for `vectors` vectors of columns, by n values and the rows of W they go with. */
+/* Write start + x W to out for `vectors` vectors of columns, by n values and the rows of W they go with. */
 #define PRODUCT_TILE(vectors)                                                                                         \
     static inline void product_##vectors(const double *values, const int32_t *columns, ptrdiff_t n, const double *W,  \
                                          ptrdiff_t width, const double *start, double *out) {                         \
@@ -38,8 +37,8 @@ PRODUCT_TILE(8)
 
 #define TILE (8 * IN_VECTOR)
 
-/* Put start + x W into out, by tiles of at most eight vectors, as equal as can be. The last one is moved back to end with
- * the row, and does some columns again. */
+/* Write start + x W to out, in tiles of at most eight vectors of about equal size. The last tile is moved back to end
+ * with the row, so that it computes some columns again. */
 static inline void product(const double *values, const int32_t *columns, ptrdiff_t n, const double *W, ptrdiff_t width,
                            const double *start, double *out) {
     const ptrdiff_t tiles = (width + TILE - 1) / TILE;
@@ -71,7 +70,7 @@ static inline void product(const double *values, const int32_t *columns, ptrdiff
     }
 }
 
-/* Rows taken together where none is learned: these are the columns of a product then. */
+/* Rows scored together if none is learned: they become the columns of a product. */
 #define BLOCK 32
 
 static inline void product_block(const double *values, const int32_t *columns, ptrdiff_t n, const double *X,
@@ -99,7 +98,7 @@ static inline void sum_block(const int32_t *columns, ptrdiff_t n, const double *
     }
 }
 
-/* As many bytes, each 0 or 1, as a vector has numbers, as a mask. */
+/* Convert bytes, each 0 or 1, to a mask for a vector. */
 static inline vector_mask mask_of(const uint8_t *uses) {
 #ifdef __AVX2__
     int32_t all;

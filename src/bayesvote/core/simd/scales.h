@@ -1,8 +1,8 @@
-/* Numbers standardised by what was seen of their features.
+/* Standardisation of numbers by statistics of their features.
  *
- * Of a feature only what is not 0 is summed, so that sparse rows cost what they hold: the zeros are the rest of the rows. A
- * feature that is seldom 0 is centred at its mean; one that mostly is, at 0, so that its zeros stay zeros; between a
- * quarter and three quarters of the rows one goes over into the other, lest a feature near the border jump. */
+ * Only numbers other than 0 are summed, so that sparse rows cost their stored values; the other rows are zeros. A
+ * feature that is rarely 0 is centred at its mean. One that is mostly 0 is centred at 0, so that zeros stay zeros. If a
+ * quarter to three quarters of the rows are zeros, the centre lies in between, so that it does not jump at a border. */
 
 #ifndef BAYESVOTE_SCALES_H
 #define BAYESVOTE_SCALES_H
@@ -10,11 +10,11 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Below this a spread is lost in the smallest numbers there are. */
+/* Smaller spreads lose digits near the smallest doubles. */
 #define LEAST_SPREAD 1e-280
 
-/* Where the feature is centred, and one over its spread or 0 if it has none. There are n numbers; `count` of them are not
- * 0, with this mean and sum of squared deviations. */
+/* Centre of a feature, and one over its spread, or 0 if it has none. There are n numbers; `count` of them are not 0,
+ * with this mean and sum of squared deviations. */
 static inline double centre_of(double n, double count, double mean) {
     double part = count / n;
     double share = 2.0 * part - 0.5;
@@ -27,14 +27,14 @@ static inline double inverse_spread(double n, double count, double mean, double 
     double share = 2.0 * (count / n) - 0.5;
     share = share < 0.0 ? 0.0 : share;
     share = share > 1.0 ? 1.0 : share;
-    double zeros = share * (n - count); /* those that count as such */
+    double zeros = share * (n - count); /* zeros that are counted */
     double off = mean - centre;
     double sum = squares + count * off * off + zeros * centre * centre;
     double total = count + zeros;
     return sum > LEAST_SPREAD ? sqrt(total / sum) : 0.0;
 }
 
-/* One number of a feature, among n with itself; its count, mean and squares take it in. */
+/* Standardise one number of a feature, the n-th; update its count, mean and squares. */
 static inline double standardised(double x, double n, double *count, double *mean, double *squares) {
     double k = *count + 1.0;
     double delta = x - *mean;
@@ -53,7 +53,7 @@ static inline double standardised(double x, double n, double *count, double *mea
     return z;
 }
 
-/* A dense row. `rows` counts it; with `learn` its numbers are taken in for good. */
+/* Standardise a dense row. `rows` includes it; with `learn` the statistics are updated. */
 static inline void standardise_row(const double *x, ptrdiff_t d, double rows, int learn, double *restrict missing,
                                    double *restrict count, double *restrict mean, double *restrict squares,
                                    double *restrict out) {

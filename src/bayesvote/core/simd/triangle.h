@@ -1,4 +1,4 @@
-/* Passes over symmetric matrices of which the lower triangle is kept, four rows at a time.
+/* Passes over symmetric matrices of which the lower triangle is stored, four rows at a time.
  *
  * The sum of a row runs over four lanes, the lane of a number being its column modulo 4, on every processor. */
 
@@ -9,7 +9,7 @@
 
 #define QUAD (4 / IN_VECTOR) /* vectors of four numbers */
 
-/* What was put off: to take u u' from the matrix A, or to add it where ``subtract`` is -1, and, if it drifts, to multiply
+/* Apply a delayed update: subtract u u' from the matrix A, or add it if ``subtract`` is -1, and, with drift, multiply
  * it by a scale and add to its diagonal. Then, with x, A x into out. In one pass, as both read all of A.
  *
  * Squares of four rows on the diagonal are kept whole: u u' is symmetric to the last bit, and so they stay. */
@@ -119,7 +119,7 @@ static void only_drift(double *A, ptrdiff_t m, const double *u, double scale, do
     pass(A, m, u, scale, added, 0, 0, 1, 1, 0);
 }
 
-/* Make the squares on the diagonal whole, from what is below it. */
+/* Fill the upper half of the 4 by 4 blocks on the diagonal from the lower half. */
 static void complete_squares(double *A, ptrdiff_t m) {
     for (ptrdiff_t i = 0; i + 4 <= m; i += 4)
         for (int r = 0; r < 4; r++)
@@ -127,7 +127,7 @@ static void complete_squares(double *A, ptrdiff_t m) {
                 A[(i + r) * m + i + c] = A[(i + c) * m + i + r];
 }
 
-/* Add to row, n numbers, so many others, one after the other, each times a factor. */
+/* Add `count` other rows of n numbers to a row, in order, each times a factor. */
 static inline void add_rows(double *restrict row, ptrdiff_t n, const double *restrict others, ptrdiff_t width,
                             const double *restrict factors, ptrdiff_t step, ptrdiff_t count) {
     ptrdiff_t k = 0;
