@@ -48,8 +48,8 @@ def test_labels_are_told_apart_in_chunks_of_any_size(
 def test_a_code_after_many_numbers_is_no_number(tmp_path: Path) -> None:
     """A stream cannot change the labels that it has given; a survey reads all of them first."""
     path = csv_of(tmp_path / "x.csv", ["1", "2"] * 100 + ["01"])
-    said = "line 202: the label must be a whole number, as the first label is, got '01'. Read all labels as they are "
-    with pytest.raises(ValueError, match=said + "written with labels='text'"):
+    said = "line 202: the label must be a whole number, as the first label is, got '01'. Read all labels as text "
+    with pytest.raises(ValueError, match=said + "with labels='text'"):
         read(path)
     assert read(path, bad_lines="skip") == [1, 2] * 100
     assert survey(path).labels.tolist() == survey(path, bad_lines="skip").labels.tolist() == ["01", "1", "2"]

@@ -165,7 +165,7 @@ def test_broken_content_is_refused(tmp_path: Path, site: Site, fault: str) -> No
 def test_cut_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "heart.libsvm.xz").write_bytes(lzma.compress(text("heart"))[:-100])
-    with pytest.raises(ValueError, match=r"damaged or cut.*Replace or delete it"):
+    with pytest.raises(ValueError, match=r"damaged or truncated.*Replace or delete it"):
         load_dataset("heart")
 
 

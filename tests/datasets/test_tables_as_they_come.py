@@ -220,7 +220,7 @@ def test_what_is_said_of_columns_holds(tmp_path: Path) -> None:
         stream(path, features=["years"])
     with pytest.raises(ValueError, match=r"columns\['zip'\] must be one of"):
         stream(path, columns={"zip": "text"})
-    with pytest.raises(ValueError, match=r"names of their own, got 'a' twice"):
+    with pytest.raises(ValueError, match=r"unique names, got 'a' twice"):
         stream(save(tmp_path, "a,a,y\nx,1,u\n"))
 
 

@@ -33,8 +33,8 @@ def texts(table: TableBlock) -> list[list[str]]:
 def test_the_majority_stands_beside_the_models() -> None:
     one = tally()
     report = run_report("Run", {"one": one}, None, {})
-    assert f"Always saying {one.majority}" in report.lead
-    [figures] = section(report, "Figures").blocks
+    assert f"Always predicting {one.majority}" in report.lead
+    [figures] = section(report, "Metrics").blocks
     last = texts(figures)[-1]
     assert last[:3] == [f"always {one.majority}", "600", f"{one.majority_error:.4f}"]
     assert last[3:5] == ["0.0000", "0.3333"]

@@ -141,7 +141,7 @@ def test_tables(page: str) -> None:
     cell = read.texts("td", **{"class": "right"})[3]
     assert cell.split() == ["0.1234", "(best)", "±0.0012", "0.130"]
     notes = read.texts("p", **{"class": "note"})
-    assert notes == ["Bold: the best. Underlined: not told apart from the best. A note.", EVIL]
+    assert notes == ["Bold: the best. Underlined: not significantly different from the best. A note.", EVIL]
 
 
 def test_charts_have_words_for_those_who_do_not_see_them(page: str) -> None:
@@ -202,15 +202,15 @@ def test_numbers() -> None:
     [
         (
             lambda: TableBlock("", ["a", "b"], [["1", "2"], ["1"]]),
-            "Table: a row must have one cell per column, 2 of them, got 1",
+            "TableBlock: a row must have one cell per column, 2 of them, got 1",
         ),
         (
             lambda: TableBlock("", ["a", "b"], [], groups=[("x", 3)]),
-            r"Table: groups must cover the 2 columns, got \[\('x', 3\)\]",
+            r"TableBlock: groups must cover the 2 columns, got \[\('x', 3\)\]",
         ),
-        (lambda: Series("", [1, 2], [1]), r"Series: .* as long as each other, got shapes \[\(1,\), \(2,\)\]"),
-        (lambda: Series("", [[1]], [[1]]), "Series: .* as long as each other"),
-        (lambda: Series("", [1], [1], lower=[0]), "Series: lower and upper must be given both or not at all"),
+        (lambda: Series("", [1, 2], [1]), r"Series: .* must have the same length, got shapes \[\(1,\), \(2,\)\]"),
+        (lambda: Series("", [[1]], [[1]]), "Series: .* must have the same length"),
+        (lambda: Series("", [1], [1], lower=[0]), "Series: lower and upper must be given together"),
     ],
 )
 def test_bad_blocks(make: Callable[[], object], message: str) -> None:

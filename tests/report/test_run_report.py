@@ -38,7 +38,7 @@ def texts(table: TableBlock) -> list[list[str]]:
 def test_figures() -> None:
     good, bad = tally(0.1), tally(0.3, squares=False)
     report = run_report("Run", {"good": good, "bad": bad}, None, {"seed": 0})
-    table = block(report, "Figures")
+    table = block(report, "Metrics")
     assert table.header == ["model", "rows", "error", "kappa", "balanced accuracy", "Brier score", "log-loss", "rows/s"]
     expected = [good.error, good.kappa, good.balanced_accuracy, good.brier]
     assert texts(table)[0] == ["good", "5,000", *(f"{value:.4f}" for value in expected), "\N{EN DASH}", "1,000"]
@@ -48,9 +48,9 @@ def test_figures() -> None:
         [False, False, False, False, False, False, False, True],
         [False] * 8,
     ]
-    assert report.lead.startswith(f"2 models on one stream. The lowest error is {good.error:.4f}, that of good. Always")
+    assert report.lead.startswith(f"2 models on one stream. good has the lowest error, {good.error:.4f}. Always")
     assert [section.title for section in report.sections] == [
-        "Figures",
+        "Metrics",
         "Error along the stream",
         "By label",
         "Settings",
