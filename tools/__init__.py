@@ -1,1 +1,1 @@
-"""Tools for development; `python -m tools --list` lists them."""
+"""Tools for maintainers; ``python -m tools --list`` lists them."""

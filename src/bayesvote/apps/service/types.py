@@ -21,8 +21,8 @@ Size = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 class RequestError(InvalidInputError):
     """An HTTP error response. The rejected request has changed nothing.
 
-    ``status`` is the HTTP status. The other parts are those of ``InvalidInputError``: what is wrong, what is required, what
-    was given, and what to do.
+    ``status`` is the HTTP status. The other parts are those of ``InvalidInputError``: what is wrong, what is required,
+    what was given, and what to do.
     """
 
     def __init__(self, status: int, subject: str, must: str, got: str = "", do: str = "") -> None:
