@@ -2,8 +2,11 @@
 
 import copy
 import itertools
+import json
+import lzma
 import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,8 +173,8 @@ def test_growing_is_spread_over_rows_and_loses_none() -> None:
     assert 3 < rows < 200
     state = state_of(bank)
     assert not np.array_equal(state.columns, before)
-    assert state.counts[state.columns < 0].sum() == 1024 + rows
-    assert state.counts[0].sum() == 1024
+    assert state.counts[np.repeat(state.columns < 0, state.count_sizes)].sum() == 1024 + rows
+    assert state.root_counts.sum() == 1024
 
 
 def test_states_grow_with_need_and_stay_within_the_budget() -> None:
@@ -307,6 +310,7 @@ def test_scores_are_safe_beside_learning() -> None:
         ({"rows_kept": 100}, "window of recent trees must be from 4 to rows_kept = 100, got 2048"),
         ({"recent": [(512, 10)]}, "recent must hold groups"),
         ({"recent": [(512, 0, 64)]}, "count of recent trees must be an integer of at least 1"),
+        ({"refined": [1.0] * 65}, "refined must hold at most 64 rates, got 65"),
         ({"refined": [0.0]}, "rates of refined members must be a finite number above 0"),
         ({"max_nodes": 0}, "max_nodes must be an integer of at least 1"),
         ({"max_features": 0}, "max_features must be an integer of at least 1"),
@@ -353,8 +357,17 @@ def test_a_sound_state_is_taken() -> None:
         ("lefts", 0, 3, "child of one"),
         ("lefts", 0, 10**6, "children must be in their tree"),
         ("missing", 0, 2, "missing must be 0 or 1"),
-        ("counts", (0, 0), -1.0, "counts must be at least 0"),
-        ("counts", (0, 0), np.inf, "counts must be at least 0"),
+        ("root_counts", (0, 0), -1.0, "root_counts must be at least 0"),
+        ("root_counts", (0, 0), np.inf, "root_counts must be at least 0"),
+        ("count_sizes", 0, 1, "count_sizes must add up"),
+        ("count_sizes", 1, -1, "count_sizes must be from 0 to 2"),
+        ("count_sizes", 1, 3, "count_sizes must be from 0 to 2"),
+        ("count_sizes", slice(0, 2), [1, 1], "count_sizes of roots must be 0"),
+        ("count_labels", 0, 2, "count_labels must be from 0 to 1"),
+        ("count_labels", 0, -1, "count_labels must be from 0 to 1"),
+        ("count_labels", slice(0, 2), [1, 0], "count_labels must ascend"),
+        ("counts", 0, 0.0, "counts must be above 0"),
+        ("counts", 0, np.inf, "counts must be above 0"),
         ("slot_nodes", 0, 0, "slots must be of leaves"),
         ("slot_nodes", 0, -1, "slots must be of nodes"),
         ("slot_nodes", 0, 10**6, "slots must be of nodes"),
@@ -362,13 +375,21 @@ def test_a_sound_state_is_taken() -> None:
         ("slot_columns", (0, 0), -1, "slot_columns must be"),
         ("slot_cuts", (0, 0), np.inf, "slot_cuts must be finite"),
         ("slot_ready", (0, 0), 2, "slot_ready must be 0 or 1"),
-        ("slot_counts", (0, 0, 0, 0), -1.0, "slot_counts must be at least 0"),
+        ("slot_sizes", 0, -1, "slot_sizes must be from 0 to 4"),
+        ("slot_sizes", 0, 2**31 - 1, "slot_sizes must be from 0 to 4"),
+        ("slot_keys", 0, 4, "slot_keys must be from 0 to 3"),
+        ("slot_keys", 0, -1, "slot_keys must be from 0 to 3"),
+        ("slot_keys", slice(None), 0, "slot_keys must ascend"),
+        ("slot_counts", (0, 0, 0), -1.0, "slot_counts must be at least 0"),
         ("slot_weights", 0, np.nan, "slot_weights must be at least 0"),
         ("growth_begun", 0, 1, "growths must be recent"),
         ("growth_begun", 0, 10**6, "growths must be recent"),
         ("growth_begun", 0, -1, "growths must be recent"),
         ("growth_columns", 0, 6, "growth_columns must be from 0 to 5"),
-        ("refined", (0, 1, 0, 0), -1.0, "sums of refined members"),
+        ("refined_nodes", 0, -1, "refined_nodes must be nodes"),
+        ("refined_nodes", -1, 10**6, "refined_nodes must be nodes"),
+        ("refined_nodes", slice(0, 2), 3, "refined_nodes must ascend"),
+        ("refined", (0, 1, 0, 0), 0.0, "sums of refined members"),
         ("refined", (0, 0, 0, 0), np.nan, "refined must be finite"),
     ],
 )
@@ -393,6 +414,80 @@ def test_a_growth_that_would_be_complete_is_refused() -> None:
 def test_memory_for_a_file_is_bounded_by_its_size() -> None:
     assert TreeBank().least_bytes(10**12, 2) > 10**12
     assert TreeBank(10**12).least_bytes(1, 2) > 10**12
+
+
+def test_classes_that_did_not_occur_take_no_room() -> None:
+    """Of 50 classes the first three occur: the trees are as large as those of a bank with three classes."""
+    X, y, w = stream(16, 3000, n_classes=3)
+    few, many = (TreeBank(4, [(64, 2, 16)], [1.0], rows_kept=300).start(5, k, rng=0) for k in (3, 50))
+    for bank in (few, many):
+        bank.scores_then_learn(X, y, w)
+    a, b = state_of(few), state_of(many)
+    for name in ("columns", "count_labels", "counts", "slot_keys", "slot_counts"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    dense = 8 * 50 * len(b.columns)
+    assert b.counts.nbytes + b.count_labels.nbytes < 0.1 * dense
+
+
+FOLDER = Path(__file__).parent / "trees_version1"
+EXPECTED = json.loads((FOLDER / "expected.json").read_text())
+
+
+def rows_of_version_1(n: int, n_classes: int, seed: int) -> tuple[Array, Any]:
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 4)), 2)
+    X[:, 2] = X[:, 2] > 0
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=n) > 0).astype(int)
+    y += rng.integers(0, n_classes - 1, size=n)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    return X, y
+
+
+def file_of_version_1(name: str) -> Any:
+    return loads(lzma.decompress((FOLDER / f"{name}.safetensors.xz").read_bytes()))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_trees_of_version_1_continue_as_they_did(n_classes: int) -> None:
+    """Version 1 kept numbers for every node and class. In both files a tree is being grown."""
+    model, expected = file_of_version_1(f"trees-{n_classes}"), EXPECTED[f"trees-{n_classes}"]
+    again = loads(dumps(model))
+    X, y = rows_of_version_1(60, n_classes, seed=1)
+    for one in (model, again):
+        np.testing.assert_allclose(one.bank.scores(X), expected["scores"], rtol=1e-9)
+        np.testing.assert_allclose(one.decide_then_learn(X, y), expected["then_learn"], rtol=1e-9)
+    same_state(model.bank, again.bank)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_default_of_version_1_continues_as_it_did(n_classes: int) -> None:
+    model, expected = file_of_version_1(f"default-{n_classes}"), EXPECTED[f"default-{n_classes}"]
+    X, y = rows_of_version_1(20, n_classes, seed=3)
+    np.testing.assert_allclose(model.predict_proba_then_learn(X, y), expected["then_learn"], rtol=1e-9)
+    last, _ = rows_of_version_1(10, n_classes, seed=4)
+    np.testing.assert_allclose(model.predict_proba(last), expected["decide"], rtol=1e-9)
+
+
+def test_threads_read_together() -> None:
+    """Readers hold no lock of the forest: each gets the scores of one who reads alone."""
+    X, y, w = stream(17, 2000, n_classes=3)
+    bank = TreeBank(6, [(64, 2, 16)], [1.0], rows_kept=300).start(5, 3, rng=0)
+    bank.scores_then_learn(X, y, w)
+    expected = bank.scores(X)
+    barrier, found = threading.Barrier(4), list[Array]()
+
+    def read() -> None:
+        barrier.wait()
+        found.extend(bank.scores(X) for _ in range(5))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    for scores in found:
+        np.testing.assert_array_equal(scores, expected)
 
 
 def test_seed_decides() -> None:

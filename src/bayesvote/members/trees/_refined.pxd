@@ -1,6 +1,7 @@
 """Members refined over the leaves of all trees: logistic regressions by AdaGrad, one for each rate."""
 
 from libc.math cimport exp, log, sqrt
+from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -18,11 +19,15 @@ cdef extern from *:
     const double FIRST_SHARE
 
 
-# Values and sums of squared gradients of a tree's leaves, (capacity, 2, rates, outputs); a sum of 0: never visited.
+# What a tree's leaves were given, for each leaf that was visited: values and sums of squared gradients, (n, 2, rates,
+# outputs). A leaf that was split keeps its numbers until both children were visited, which start from them.
 cdef struct LeafValues:
-    float *numbers
+    Py_ssize_t n_nodes
+    Py_ssize_t node_capacity
+    int32_t *places  # of each node's numbers, or -1
+    Py_ssize_t n
     Py_ssize_t capacity
-    Py_ssize_t used
+    float *numbers
 
 
 cdef struct Refined:
@@ -34,18 +39,51 @@ cdef struct Refined:
     LeafValues *trees
 
 
-cdef inline int keep_leaf(LeafValues *leaves, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Have room for a leaf of so many numbers; -1 without memory."""
-    cdef Py_ssize_t capacity = max(<Py_ssize_t> 8, 2 * leaves.capacity)
-    if at >= leaves.capacity:
-        while capacity <= at:
-            capacity *= 2
+cdef inline int32_t place_of_leaf(const LeafValues *leaves, Py_ssize_t at) noexcept nogil:
+    """Return where the numbers of a node are, -1 if it was never visited."""
+    return leaves.places[at] if 0 <= at < leaves.n_nodes else -1
+
+
+cdef inline int reserve_leaves(LeafValues *leaves, Py_ssize_t n_nodes, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
+    """Have room for nodes, and for n leaves of ``size`` numbers each; -1 without memory."""
+    cdef Py_ssize_t capacity = max(n_nodes, leaves.node_capacity + leaves.node_capacity // 4 + 8)
+    if n_nodes > leaves.node_capacity:
+        if resize(<void **> &leaves.places, capacity * sizeof(int32_t)):
+            return -1
+        leaves.node_capacity = capacity
+    capacity = max(n, leaves.capacity + leaves.capacity // 4 + 8)
+    if n > leaves.capacity:
         if resize(<void **> &leaves.numbers, capacity * size * sizeof(float)):
             return -1
-        memset(leaves.numbers + leaves.capacity * size, 0, (capacity - leaves.capacity) * size * sizeof(float))
         leaves.capacity = capacity
-    leaves.used = max(leaves.used, at + 1)
     return 0
+
+
+cdef inline float *visit(LeafValues *leaves, Py_ssize_t at, Py_ssize_t parent, Py_ssize_t size) noexcept nogil:
+    """Return room for the numbers of a leaf that is visited for the first time, NULL without memory.
+
+    When the other child of its parent was visited before, that is the parent's, which nobody needs any more.
+    """
+    cdef Py_ssize_t sibling = ((at - 1) ^ 1) + 1
+    cdef int32_t place = place_of_leaf(leaves, parent)
+    if reserve_leaves(leaves, at + 1, leaves.n + 1, size):
+        return NULL
+    while leaves.n_nodes <= at:
+        leaves.places[leaves.n_nodes] = -1
+        leaves.n_nodes += 1
+    if place >= 0 and place_of_leaf(leaves, sibling) >= 0:
+        leaves.places[parent] = -1
+    else:
+        place = <int32_t> leaves.n
+        leaves.n += 1
+    leaves.places[at] = place
+    return leaves.numbers + place * size
+
+
+cdef inline void free_leaves(LeafValues *leaves) noexcept nogil:
+    free(leaves.places)
+    free(leaves.numbers)
+    memset(leaves, 0, sizeof(LeafValues))
 
 
 cdef inline float *numbers_of(
@@ -63,16 +101,18 @@ cdef inline float *numbers_of(
     cdef const float *priors = records.priors + (r * refined.n_trees + i) * refined.n_classes
     cdef float *numbers = spare
     cdef const float *above = NULL
+    cdef int32_t place = place_of_leaf(leaves, at)
     cdef double start
     cdef Py_ssize_t j, k, q
-    if at < leaves.used and leaves.numbers[(2 * at + 1) * half] > 0.0:
-        return leaves.numbers + 2 * at * half
+    if place >= 0:
+        return leaves.numbers + 2 * place * half
+    place = place_of_leaf(leaves, parent)
     if spare == NULL:
-        if keep_leaf(leaves, at, 2 * half):
+        numbers = visit(leaves, at, parent, 2 * half)
+        if numbers == NULL:
             return NULL
-        numbers = leaves.numbers + 2 * at * half
-    if 0 <= parent < leaves.used and leaves.numbers[(2 * parent + 1) * half] > 0.0:
-        above = leaves.numbers + 2 * parent * half
+    if place >= 0:
+        above = leaves.numbers + 2 * place * half
     for k in range(c):
         start = 2.0 * scores[i * c + k]
         if above != NULL:
@@ -119,14 +159,13 @@ cdef inline void step(
     cdef Py_ssize_t i, j
     for i in range(m):
         leaves = refined.trees + i
-        values = leaves.numbers + 2 * half * records.leaves[r * m + i]
+        values = leaves.numbers + 2 * half * leaves.places[records.leaves[r * m + i]]
         sums = values + half
         for j in range(half):
             sums[j] = <float> (sums[j] + gradient[j] * gradient[j])
             values[j] = <float> (values[j] - refined.rates[j // refined.n_outputs] * gradient[j] / sqrt(sums[j]))
         if records.renewed[r * m + i]:
-            memset(leaves.numbers, 0, leaves.used * 2 * half * sizeof(float))
-            leaves.used = 0
+            free_leaves(leaves)
 
 
 cdef inline int refine(
@@ -140,13 +179,19 @@ cdef inline int refine(
     cdef float *spare = <float *> calloc(2 * half, sizeof(float))
     cdef int failed = total == NULL or spare == NULL
     cdef float *numbers
+    cdef int32_t place
     cdef bint taught
     cdef Py_ssize_t r, i, j
     for r in range(records.n if not failed else 0):
         taught = w != NULL and w[r] > 0.0
         memset(total, 0, half * sizeof(double))
+        for i in range(m if r + 2 < records.n else 0):
+            if records.leaves[(r + 2) * m + i] < refined.trees[i].n_nodes:
+                fetch(refined.trees[i].places + records.leaves[(r + 2) * m + i])
         for i in range(m if r + 1 < records.n else 0):
-            fetch(refined.trees[i].numbers + 2 * half * records.leaves[(r + 1) * m + i])
+            place = place_of_leaf(refined.trees + i, records.leaves[(r + 1) * m + i])
+            if place >= 0:
+                fetch(refined.trees[i].numbers + 2 * half * place)
         for i in range(m):
             numbers = numbers_of(refined, records, r, i, out + r * width, NULL if taught else spare)
             if numbers == NULL:

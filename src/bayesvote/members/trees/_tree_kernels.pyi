@@ -1,4 +1,3 @@
-from threading import Lock
 from typing import Any
 
 from numpy.typing import NDArray
@@ -8,7 +7,6 @@ from bayesvote._input import Rows
 from bayesvote.members.trees.state import Settings, TreeState
 
 class Forest:
-    lock: Lock
     def __init__(self, settings: Settings, state: TreeState) -> None: ...
     def take(self, rows: Rows, y: Labels, w: Array, first: int, last: int) -> None: ...
     def advance(self, first: int, out: Array) -> None: ...
