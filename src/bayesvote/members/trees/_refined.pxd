@@ -1,4 +1,8 @@
-"""Members refined over the leaves of all trees: logistic regressions by AdaGrad, one for each rate."""
+"""Members refined over the leaves of all trees: logistic regressions by AdaGrad, one for each rate.
+
+AdaGrad has one sum of squared gradients for each leaf and rate, over all classes: one for each class would double the
+memory, and gives the same errors.
+"""
 
 from libc.math cimport exp, log, sqrt
 from libc.stdint cimport int32_t
@@ -19,8 +23,8 @@ cdef extern from *:
     const double FIRST_SHARE
 
 
-# What a tree's leaves were given, for each leaf that was visited: values and sums of squared gradients, (n, 2, rates,
-# outputs). A leaf that was split keeps its numbers until both children were visited, which start from them.
+# What a tree's leaves were given, for each leaf that was visited: values (rates, outputs), then sums of squared gradients
+# (rates). A leaf that was split keeps its numbers until both children were visited, which start from them.
 cdef struct LeafValues:
     Py_ssize_t n_nodes
     Py_ssize_t node_capacity
@@ -35,6 +39,8 @@ cdef struct Refined:
     Py_ssize_t n_classes
     Py_ssize_t n_outputs  # 1 for two classes, else one per class
     Py_ssize_t n_rates
+    Py_ssize_t n_values  # of a leaf: rates times outputs
+    Py_ssize_t n_numbers  # values and sums
     double *rates
     LeafValues *trees
 
@@ -95,7 +101,6 @@ cdef inline float *numbers_of(
     """
     cdef LeafValues *leaves = refined.trees + i
     cdef Py_ssize_t c = refined.n_outputs
-    cdef Py_ssize_t half = refined.n_rates * c
     cdef Py_ssize_t at = records.leaves[r * refined.n_trees + i]
     cdef Py_ssize_t parent = records.parents[r * refined.n_trees + i]
     cdef const float *priors = records.priors + (r * refined.n_trees + i) * refined.n_classes
@@ -105,14 +110,14 @@ cdef inline float *numbers_of(
     cdef double start
     cdef Py_ssize_t j, k, q
     if place >= 0:
-        return leaves.numbers + 2 * place * half
+        return leaves.numbers + place * refined.n_numbers
     place = place_of_leaf(leaves, parent)
     if spare == NULL:
-        numbers = visit(leaves, at, parent, 2 * half)
+        numbers = visit(leaves, at, parent, refined.n_numbers)
         if numbers == NULL:
             return NULL
     if place >= 0:
-        above = leaves.numbers + 2 * place * half
+        above = leaves.numbers + place * refined.n_numbers
     for k in range(c):
         start = 2.0 * scores[i * c + k]
         if above != NULL:
@@ -121,7 +126,8 @@ cdef inline float *numbers_of(
         for q in range(refined.n_rates):
             j = q * c + k
             numbers[j] = <float> ((above[j] if above != NULL else 0.0) + start)
-            numbers[half + j] = 1.0
+    for q in range(refined.n_rates):
+        numbers[refined.n_values + q] = 1.0
     return numbers
 
 
@@ -152,18 +158,24 @@ cdef inline void step(
 ) noexcept nogil:
     """Correct the leaves of a row; those of a tree that was replaced after it are forgotten."""
     cdef Py_ssize_t m = refined.n_trees
-    cdef Py_ssize_t half = refined.n_rates * refined.n_outputs
+    cdef Py_ssize_t c = refined.n_outputs
     cdef LeafValues *leaves
     cdef float *values
     cdef float *sums
-    cdef Py_ssize_t i, j
+    cdef double squares, root
+    cdef Py_ssize_t i, j, q
     for i in range(m):
         leaves = refined.trees + i
-        values = leaves.numbers + 2 * half * leaves.places[records.leaves[r * m + i]]
-        sums = values + half
-        for j in range(half):
-            sums[j] = <float> (sums[j] + gradient[j] * gradient[j])
-            values[j] = <float> (values[j] - refined.rates[j // refined.n_outputs] * gradient[j] / sqrt(sums[j]))
+        values = leaves.numbers + refined.n_numbers * leaves.places[records.leaves[r * m + i]]
+        sums = values + refined.n_values
+        for q in range(refined.n_rates):
+            squares = 0.0
+            for j in range(q * c, (q + 1) * c):
+                squares += gradient[j] * gradient[j]
+            sums[q] = <float> (sums[q] + squares)
+            root = sqrt(sums[q])
+            for j in range(q * c, (q + 1) * c):
+                values[j] = <float> (values[j] - refined.rates[q] * gradient[j] / root)
         if records.renewed[r * m + i]:
             free_leaves(leaves)
 
@@ -174,9 +186,9 @@ cdef inline int refine(
     """Score rows, and learn each after its scores if there are weights and its own is above 0; -1 without memory."""
     cdef Py_ssize_t m = refined.n_trees
     cdef Py_ssize_t c = refined.n_outputs
-    cdef Py_ssize_t half = refined.n_rates * c
-    cdef double *total = <double *> calloc(2 * half, sizeof(double))
-    cdef float *spare = <float *> calloc(2 * half, sizeof(float))
+    cdef Py_ssize_t n_values = refined.n_values
+    cdef double *total = <double *> calloc(2 * n_values, sizeof(double))
+    cdef float *spare = <float *> calloc(refined.n_numbers, sizeof(float))
     cdef int failed = total == NULL or spare == NULL
     cdef float *numbers
     cdef int32_t place
@@ -184,28 +196,28 @@ cdef inline int refine(
     cdef Py_ssize_t r, i, j
     for r in range(records.n if not failed else 0):
         taught = w != NULL and w[r] > 0.0
-        memset(total, 0, half * sizeof(double))
+        memset(total, 0, n_values * sizeof(double))
         for i in range(m if r + 2 < records.n else 0):
             if records.leaves[(r + 2) * m + i] < refined.trees[i].n_nodes:
                 fetch(refined.trees[i].places + records.leaves[(r + 2) * m + i])
         for i in range(m if r + 1 < records.n else 0):
             place = place_of_leaf(refined.trees + i, records.leaves[(r + 1) * m + i])
             if place >= 0:
-                fetch(refined.trees[i].numbers + 2 * half * place)
+                fetch(refined.trees[i].numbers + refined.n_numbers * place)
         for i in range(m):
             numbers = numbers_of(refined, records, r, i, out + r * width, NULL if taught else spare)
             if numbers == NULL:
                 failed = 1
                 break
-            for j in range(half):
+            for j in range(n_values):
                 total[j] += numbers[j]
         if failed:
             break
-        for j in range(half):
+        for j in range(n_values):
             out[r * width + m * c + j] = 0.5 * total[j]
         if taught:
-            find_gradient(refined, total, y[r], w[r], total + half)
-            step(refined, records, r, total + half)
+            find_gradient(refined, total, y[r], w[r], total + n_values)
+            step(refined, records, r, total + n_values)
     free(total)
     free(spare)
     return -1 if failed else 0

@@ -73,6 +73,8 @@ cdef class Forest:
         self.kept.max_columns = settings.max_columns
         self.refined.n_trees, self.refined.n_classes = self.n_trees, self.n_classes
         self.refined.n_outputs, self.refined.n_rates = self.n_outputs, len(settings.rates)
+        self.refined.n_values = self.refined.n_rates * self.n_outputs
+        self.refined.n_numbers = self.refined.n_values + self.refined.n_rates
         self.members = <Member *> calloc(self.n_trees, sizeof(Member))
         self.refined.trees = <LeafValues *> calloc(self.n_trees, sizeof(LeafValues))
         self.refined.rates = <double *> calloc(max(<Py_ssize_t> 1, self.refined.n_rates), sizeof(double))
@@ -355,7 +357,8 @@ cdef class Forest:
     cdef dict trees_state(self):
         cdef Py_ssize_t m = self.n_trees
         cdef Py_ssize_t k = self.n_classes
-        cdef Py_ssize_t per_leaf = 2 * self.refined.n_rates * self.n_outputs
+        cdef Py_ssize_t n_values = self.refined.n_values
+        cdef Py_ssize_t n_rates = self.refined.n_rates
         cdef Py_ssize_t n_nodes = 0
         cdef Py_ssize_t n_counts = 0
         cdef Py_ssize_t n_slots = 0
@@ -394,7 +397,8 @@ cdef class Forest:
             "slot_keys": np.empty(n_counted, dtype=np.int32),
             "slot_counts": np.empty((n_counted, CANDIDATES, SIDES), dtype=np.float32),
             "refined_nodes": np.empty(n_visited, dtype=np.int64),
-            "refined": np.empty((n_visited, 2, self.refined.n_rates, self.n_outputs), dtype=np.float32),
+            "refined": np.empty((n_visited, n_rates, self.n_outputs), dtype=np.float32),
+            "refined_sums": np.empty((n_visited, n_rates), dtype=np.float32),
         }
         cdef uint64_t *random = own_words(found["random"])
         cdef int64_t *growth_begun = own_longs(found["growth_begun"])
@@ -419,6 +423,8 @@ cdef class Forest:
         cdef float *slot_counts = own_floats(found["slot_counts"])
         cdef int64_t *refined_nodes = own_longs(found["refined_nodes"])
         cdef float *refined = own_floats(found["refined"])
+        cdef float *refined_sums = own_floats(found["refined_sums"])
+        cdef const float *numbers
         cdef Run *run
         node = slot = counted = visited = 0
         for i in range(m):
@@ -466,11 +472,11 @@ cdef class Forest:
                     slot += 1
                 if at < self.refined.trees[i].n_nodes and self.refined.trees[i].places[at] >= 0:
                     refined_nodes[visited] = node
-                    memcpy(
-                        refined + visited * per_leaf,
-                        self.refined.trees[i].numbers + self.refined.trees[i].places[at] * per_leaf,
-                        per_leaf * sizeof(float),
+                    numbers = (
+                        self.refined.trees[i].numbers + self.refined.trees[i].places[at] * self.refined.n_numbers
                     )
+                    memcpy(refined + visited * n_values, numbers, n_values * sizeof(float))
+                    memcpy(refined_sums + visited * n_rates, numbers + n_values, n_rates * sizeof(float))
                     visited += 1
                 node += 1
         return found
@@ -602,7 +608,10 @@ cdef class Forest:
         cdef const int64_t *sizes = longs(state.sizes)
         cdef const int64_t *refined_nodes = longs(state.refined_nodes)
         cdef const float *refined = floats(state.refined)
-        cdef Py_ssize_t size = 2 * self.refined.n_rates * self.n_outputs
+        cdef const float *refined_sums = floats(state.refined_sums)
+        cdef Py_ssize_t n_values = self.refined.n_values
+        cdef Py_ssize_t n_rates = self.refined.n_rates
+        cdef float *numbers
         cdef Py_ssize_t n_visited = dim(state.refined_nodes, 0)
         cdef Py_ssize_t node = 0
         cdef Py_ssize_t first = 0
@@ -612,16 +621,18 @@ cdef class Forest:
             n = 0
             while first + n < n_visited and refined_nodes[first + n] < node + sizes[i]:
                 n += 1
-            if n > 0 and size > 0:
+            if n > 0:
                 leaves = self.refined.trees + i
-                if reserve_leaves(leaves, sizes[i], n, size):
+                if reserve_leaves(leaves, sizes[i], n, self.refined.n_numbers):
                     raise MemoryError
                 leaves.n_nodes, leaves.n = sizes[i], n
                 for q in range(sizes[i]):
                     leaves.places[q] = -1
                 for q in range(n):
                     leaves.places[refined_nodes[first + q] - node] = <int32_t> q
-                memcpy(leaves.numbers, refined + first * size, n * size * sizeof(float))
+                    numbers = leaves.numbers + q * self.refined.n_numbers
+                    memcpy(numbers, refined + (first + q) * n_values, n_values * sizeof(float))
+                    memcpy(numbers + n_values, refined_sums + (first + q) * n_rates, n_rates * sizeof(float))
             first += n
             node += sizes[i]
         return 0
@@ -646,7 +657,7 @@ cdef class Forest:
 
     def bytes(self):
         """How much memory is in use, roughly: rows, nodes, candidates, refined members."""
-        cdef Py_ssize_t per_leaf = 2 * self.refined.n_rates * self.n_outputs * sizeof(float)
+        cdef Py_ssize_t per_leaf = self.refined.n_numbers * sizeof(float)
         cdef Py_ssize_t total = 0
         cdef Py_ssize_t i, r
         for i in range(self.kept.n_blocks):

@@ -137,10 +137,10 @@ def _refined(
     state: TreeState, levels: list[Nodes], parents: Nodes, lefts: Nodes, scores: Array, priors: Array
 ) -> Array:
     """Values (nodes, rates, 1 or K) of the refined members."""
-    given = np.zeros((len(state.columns), *state.refined.shape[2:]))
+    given = np.zeros((len(state.columns), *state.refined.shape[1:]))
     if given.shape[1] == 0:
         return given
-    given[state.refined_nodes] = state.refined[:, 0]
+    given[state.refined_nodes] = state.refined
     known = np.zeros(len(given), dtype=np.bool_)
     known[state.refined_nodes] = True
     logs = np.log(priors)

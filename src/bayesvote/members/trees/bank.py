@@ -52,7 +52,8 @@ class TreeBank(Bank[TreeState]):
     - ``recent`` trees are of the last rows, and so follow a change: ``(window, count, every)`` means ``count``
       trees, each from the last ``window`` rows, one of them grown again after ``every`` rows, in turn.
     - ``refined`` members are logistic regressions (softmax, for more classes) on the leaves that a row falls into
-      in all trees, by AdaGrad with these rates: what the trees say together, corrected row by row.
+      in all trees, by AdaGrad with these rates: what the trees say together, corrected row by row. A leaf has one sum
+      of squared gradients for each rate, over all classes.
 
     No row waits for a tree to be grown. Each row grows a few nodes of the new tree. The tree replaces the old one when
     it is complete and has counted the rows that arrived in the meantime.
@@ -74,7 +75,7 @@ class TreeBank(Bank[TreeState]):
     max_nodes : int
         Nodes that a tree may have. A node needs about 40 bytes, 2 for each class, and 12 for each class that occurred
         there. A leaf that keeps growing needs 100 more, and 70 for each class that occurred since. A leaf that refined
-        members visited needs 8 for each of them and each class, or 8 with two classes.
+        members visited needs 4 for each of them and each class, and 4 more for each of them; with two classes 8.
     max_features : int
         Features that trees may ask about: the first that are seen to be other than 0.
 

@@ -67,7 +67,8 @@ class TreeState(NamedTuple):
     slot_keys: Ints  # (keys,): 2 k for the values of class k on the sides of the cuts, 2 k + 1 for its missing values
     slot_counts: Singles  # (keys, candidates, sides); of missing values the first numbers, one per candidate
     refined_nodes: Longs  # (visited,), leaves that refined members have visited, and parents of others
-    refined: Singles  # (visited, 2, rates, 1 or K), values and sums of squared gradients
+    refined: Singles  # (visited, rates, 1 or K)
+    refined_sums: Singles  # (visited, rates), sums of squared gradients over the classes
 
 
 class Sizes(NamedTuple):
@@ -115,7 +116,8 @@ def empty(settings: Settings, n: Sizes) -> TreeState:
         slot_keys=np.zeros(n.keys, dtype=np.int32),
         slot_counts=np.zeros((n.keys, CANDIDATES, SIDES), dtype=np.float32),
         refined_nodes=np.zeros(n.visited, dtype=np.int64),
-        refined=np.zeros((n.visited, 2, len(settings.rates), outputs), dtype=np.float32),
+        refined=np.zeros((n.visited, len(settings.rates), outputs), dtype=np.float32),
+        refined_sums=np.zeros((n.visited, len(settings.rates)), dtype=np.float32),
     )
 
 
@@ -126,7 +128,7 @@ def sizes_of(arrays: Arrays) -> Sizes:
     return Sizes(*(arrays[name].size for name in names), *arrays["rows"].shape)
 
 
-# Version 1 kept numbers for every node and class.
+# Version 1 kept numbers for every node and class. Its sums of squared gradients began at 1 for each class.
 _OLD_SHAPES = {"counts": 2, "columns": 1, "sizes": 1, "lefts": 1, "slot_counts": 4, "refined": 4}
 
 
@@ -150,7 +152,9 @@ def without_zeros(arrays: Arrays) -> Arrays:
     lines[:, :, 1, :CANDIDATES] = by_class[..., SIDES]
     lines = lines.reshape(n_slots, 2 * n_classes, CANDIDATES, SIDES)
     slots, keys = np.nonzero(lines.any(axis=(2, 3)))
-    visited = _needed(arrays["refined"], columns, np.repeat(roots, sizes) + arrays["lefts"])
+    old_refined = arrays["refined"]
+    visited = _needed(old_refined, columns, np.repeat(roots, sizes) + arrays["lefts"])
+    sums = old_refined[visited, 1].sum(axis=-1, dtype=np.float64)
     return {
         **arrays,
         "root_counts": old[roots],
@@ -161,7 +165,8 @@ def without_zeros(arrays: Arrays) -> Arrays:
         "slot_keys": keys.astype(np.int32),
         "slot_counts": lines[slots, keys],
         "refined_nodes": visited,
-        "refined": arrays["refined"][visited],
+        "refined": arrays["refined"][visited, 0],
+        "refined_sums": (sums - (old_refined.shape[3] - 1)).astype(np.float32),
     }
 
 
@@ -202,8 +207,9 @@ def check(state: TreeState, settings: Settings) -> None:
     require(within(nodes, 0, len(state.columns) - 1), "refined_nodes must be nodes")
     require(bool(np.all(np.diff(nodes) > 0)), "refined_nodes must ascend")
     require(bool(settings.rates) or len(nodes) == 0, "refined_nodes must be empty without refined members")
-    require(bool(np.all(np.isfinite(state.refined))), "refined must be finite")
-    require(bool(np.all(state.refined[:, 1] > 0)), "sums of refined members must be above 0")
+    for name in ("refined", "refined_sums"):
+        require(bool(np.all(np.isfinite(getattr(state, name)))), f"{name} must be finite")
+    require(bool(np.all(state.refined_sums > 0)), "refined_sums must be above 0")
 
 
 def _check_rows(state: TreeState, settings: Settings) -> None:
