@@ -196,6 +196,114 @@ def test_states_grow_with_need_and_stay_within_the_budget() -> None:
     assert len(dumps(Ensemble(bank).start(20, rng=0))) < 100_000
 
 
+def bounded(max_bytes: int | None, n_classes: int, **options: Any) -> TreeBank:
+    bank = TreeBank(4, [(64, 2, 16)], [1.0, 10.0], rows_kept=300, max_bytes=max_bytes, **options)
+    return bank.start(5, n_classes, rng=0)
+
+
+BOUND = 120_000
+
+
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_a_bound_on_memory_holds(n_classes: int) -> None:
+    X, y, _ = stream(18, 9216, n_classes=n_classes, missing=0.01)
+    free, bank = bounded(None, n_classes), bounded(BOUND, n_classes)
+    most = 0
+    for top in range(0, 9216, 256):  # the memory is checked after each chunk
+        free.scores_then_learn(X[top : top + 256], y[top : top + 256])
+        bank.scores_then_learn(X[top : top + 256], y[top : top + 256])
+        most = max(most, bank.memory())
+        bank.check_state(state_of(bank))
+    assert free.memory() > 2 * BOUND
+    assert 0.7 * BOUND < most <= BOUND
+    assert state_of(bank).least_worths.max() > 0
+    assert state_of(bank).sizes[:4].min() > 3
+
+
+def test_pruning_loses_no_row() -> None:
+    """What a pruned node has counted is what its leaves had; trees of recent rows stay."""
+    X, y, _ = stream(19, 4096, n_classes=3)
+    rows = slice(0, 4095)
+    free, bank = bounded(None, 3), bounded(BOUND, 3)
+    for one in (free, bank):
+        one.scores_then_learn(X[rows], y[rows])
+    bank = TreeBank(4, [(64, 2, 16)], [1.0, 10.0], rows_kept=300, max_bytes=BOUND)
+    bank.install(state_of(free), Shape(5, 3))  # of too many bytes, until row 4,096
+    for one in (free, bank):
+        one.scores_then_learn(X[4095:], y[4095:])
+    before, after = state_of(free), state_of(bank)
+    assert bank.memory() <= BOUND < free.memory()
+    assert (after.sizes[:4] < before.sizes[:4]).all()
+    np.testing.assert_array_equal(after.sizes[4:], before.sizes[4:])
+    for i in range(4):
+        np.testing.assert_allclose(leaf_counts(after, i), leaf_counts(before, i), rtol=1e-12)
+
+
+def leaf_counts(state: TreeState, i: int) -> Array:
+    """Weights of the classes in all leaves of a tree."""
+    nodes = np.repeat(np.arange(len(state.columns)), state.count_sizes)
+    tree = np.repeat(np.arange(len(state.sizes)), state.sizes)
+    chosen = (tree[nodes] == i) & (state.columns[nodes] < 0)
+    found = np.zeros(state.root_counts.shape[1])
+    np.add.at(found, state.count_labels[chosen], state.counts[chosen])
+    return found
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_with_a_bound_chunks_threads_and_sparse_rows_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch, n_classes: int
+) -> None:
+    X, y, w = stream(20, 3000, n_classes=n_classes)
+    X[np.abs(X) < 0.3] = 0.0
+    banks, found = [], []
+    for threads, size, rows in (("1", 1, X), ("1", 257, X), ("3", 3000, X), ("2", 640, sp.csr_array(X))):
+        monkeypatch.setenv("BAYESVOTE_THREADS", threads)
+        bank = bounded(BOUND, n_classes)
+        parts = [slice(top, top + size) for top in range(0, 3000, size)]
+        found.append(np.concatenate([bank.scores_then_learn(rows[part], y[part], w[part]) for part in parts]))
+        banks.append(bank)
+    assert state_of(banks[0]).least_worths.max() > 0
+    for bank, scores in zip(banks[1:], found[1:], strict=True):
+        np.testing.assert_array_equal(found[0], scores)
+        same_state(banks[0], bank)
+
+
+@pytest.mark.parametrize("seen", [1900, 2303, 2304, 2700])
+def test_with_a_bound_a_saved_model_continues_bit_for_bit(seen: int) -> None:
+    X, y, _ = stream(21, 4000, n_classes=3)
+    options: Any = {"rows_kept": 300, "max_bytes": BOUND}
+    model = Ensemble(TreeBank(4, [(64, 2, 16)], [1.0], **options), JointGaussian()).start(5, 3, rng=0)
+    model.decide_then_learn(X[:seen], y[:seen])
+    bank: Any = model.bank
+    assert state_of(bank).least_worths.max() > 0
+    again = loads(dumps(model))
+    np.testing.assert_array_equal(
+        model.decide_then_learn(X[seen:], y[seen:]), again.decide_then_learn(X[seen:], y[seen:])
+    )
+    assert dumps(again) == dumps(model)
+
+
+def test_with_a_bound_errors_are_lower_than_if_trees_stopped_growing() -> None:
+    """A board with 64 squares, on which later rows fill squares that the first rows left out."""
+    rng = np.random.default_rng(0)
+    X = rng.random((24_000, 4))
+    X[:4000, 0] /= 4
+    y = ((8 * X[:, 0]).astype(int) + (8 * X[:, 1]).astype(int)) % 2
+    y ^= rng.random(len(y)) < 0.1
+    wrong = {}
+    kinds: Any = {"free": {}, "bounded": {"max_bytes": 500_000}, "stopped": {"max_nodes": 500}}
+    for name, options in kinds.items():
+        bank = TreeBank(10, [], [], rows_kept=2048, **options).start(4, rng=0)
+        scores = bank.scores_then_learn(X, y)
+        wrong[name] = float(np.mean((scores[-6000:].mean(axis=1) > 0) != y[-6000:]))
+        if name == "bounded":
+            bytes_bounded = bank.memory()
+        if name == "stopped":
+            assert bank.memory() > 0.8 * bytes_bounded
+    assert wrong["bounded"] < 1.05 * wrong["free"]
+    assert wrong["bounded"] < 0.9 * wrong["stopped"]
+
+
 def test_only_features_seen_have_columns() -> None:
     X, y, _ = stream(6, 400, d=12)
     wide = sp.lil_array((400, 50_000))
@@ -313,6 +421,7 @@ def test_scores_are_safe_beside_learning() -> None:
         ({"refined": [1.0] * 65}, "refined must hold at most 64 rates, got 65"),
         ({"refined": [0.0]}, "rates of refined members must be a finite number above 0"),
         ({"max_nodes": 0}, "max_nodes must be an integer of at least 1"),
+        ({"max_bytes": 65_535}, "max_bytes must be an integer of at least 65536"),
         ({"max_features": 0}, "max_features must be an integer of at least 1"),
     ],
 )
@@ -382,6 +491,8 @@ def test_a_sound_state_is_taken() -> None:
         ("slot_keys", slice(None), 0, "slot_keys must ascend"),
         ("slot_counts", (0, 0, 0), -1.0, "slot_counts must be at least 0"),
         ("slot_weights", 0, np.nan, "slot_weights must be at least 0"),
+        ("least_worths", 0, -1.0, "least_worths must be at least 0"),
+        ("least_worths", 0, np.nan, "least_worths must be at least 0"),
         ("growth_begun", 0, 1, "growths must be recent"),
         ("growth_begun", 0, 10**6, "growths must be recent"),
         ("growth_begun", 0, -1, "growths must be recent"),

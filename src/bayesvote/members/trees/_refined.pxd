@@ -65,6 +65,19 @@ cdef inline int reserve_leaves(LeafValues *leaves, Py_ssize_t n_nodes, Py_ssize_
     return 0
 
 
+cdef inline int fit_leaves(LeafValues *leaves, Py_ssize_t size) noexcept nogil:
+    """Give back the room that leaves do not use; -1 without memory."""
+    if leaves.n_nodes < leaves.node_capacity and leaves.n_nodes > 0:
+        if resize(<void **> &leaves.places, leaves.n_nodes * sizeof(int32_t)):
+            return -1
+        leaves.node_capacity = leaves.n_nodes
+    if leaves.n < leaves.capacity and leaves.n > 0:
+        if resize(<void **> &leaves.numbers, leaves.n * size * sizeof(float)):
+            return -1
+        leaves.capacity = leaves.n
+    return 0
+
+
 cdef inline float *visit(LeafValues *leaves, Py_ssize_t at, Py_ssize_t parent, Py_ssize_t size) noexcept nogil:
     """Return room for the numbers of a leaf that is visited for the first time, NULL without memory.
 

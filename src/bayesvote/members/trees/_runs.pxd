@@ -22,6 +22,7 @@ cdef struct Run:
 
 cdef struct Runs:
     Py_ssize_t used  # items, among them those of runs that have moved
+    Py_ssize_t live  # items of runs
     Py_ssize_t capacity
     int32_t *keys
     char *values  # all of one size, which the caller knows
@@ -48,8 +49,7 @@ cdef inline int pack(
     Runs *pool, Py_ssize_t size, Run *runs, Py_ssize_t n_runs, Py_ssize_t spare
 ) noexcept nogil:
     """Lay the runs side by side, with room for some more items; -1 without memory."""
-    cdef Py_ssize_t live = count_items(runs, n_runs)
-    cdef Py_ssize_t capacity = max(<Py_ssize_t> 1, live + spare)
+    cdef Py_ssize_t capacity = max(<Py_ssize_t> 1, pool.live + spare)
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t i
     cdef int32_t *keys
@@ -71,7 +71,7 @@ cdef inline int pack(
     free(pool.keys)
     free(pool.values)
     pool.keys, pool.values = keys, values
-    pool.used, pool.capacity = live, capacity
+    pool.used, pool.capacity = at, capacity
     return 0
 
 
@@ -81,7 +81,7 @@ cdef inline int make_room(
     """Have room for n items at the end of the pool; -1 without memory."""
     if pool.used + n <= pool.capacity:
         return 0
-    return pack(pool, size, runs, n_runs, n + 8 + count_items(runs, n_runs) // 4)
+    return pack(pool, size, runs, n_runs, n + 8 + pool.live // 4)
 
 
 cdef inline Py_ssize_t insert_key(
@@ -111,6 +111,7 @@ cdef inline Py_ssize_t insert_key(
     memset(pool.values + place * size, 0, size)
     run.n += 1
     pool.used += 1
+    pool.live += 1
     return place
 
 

@@ -139,6 +139,7 @@ cdef inline int put_counts(Tree *tree, Py_ssize_t at, const double *counts, Py_s
             tree.counts.keys[tree.counts.used] = <int32_t> k
             (<double *> tree.counts.values)[tree.counts.used] = counts[k]
             tree.counts.used += 1
+    tree.counts.live += n
     return 0
 
 

@@ -25,6 +25,7 @@ from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, find_narrowest
 from bayesvote.members.trees._member cimport (
     Lesson, Member, Rules, begin_growth, fetch_counted, fetch_counts, fetch_leaf, fetch_slot, free_member, learn
 )
+from bayesvote.members.trees._pruning cimport bytes_of_leaves, bytes_of_numbers, bytes_of_pair, bytes_of_slot, prune
 from bayesvote.members.trees._records cimport (
     ABREAST, Records, fill_tile, find_across, find_leaves, free_records, lay_records, narrow_weight, record,
     write_scores
@@ -62,6 +63,8 @@ cdef class Forest:
     cdef double *w
     cdef Py_ssize_t *y
     cdef Py_ssize_t next_tree
+    cdef Py_ssize_t max_bytes  # 0 if there is no bound
+    cdef bint is_due  # whether it is time to look at the memory
 
     def __cinit__(self, settings, state):
         self.settings = settings
@@ -71,6 +74,7 @@ cdef class Forest:
         self.rules.n_classes = self.n_classes
         self.rules.max_nodes, self.rules.longest = settings.max_nodes, settings.longest_growth
         self.kept.max_columns = settings.max_columns
+        self.max_bytes = settings.max_bytes
         self.refined.n_trees, self.refined.n_classes = self.n_trees, self.n_classes
         self.refined.n_outputs, self.refined.n_rates = self.n_outputs, len(settings.rates)
         self.refined.n_values = self.refined.n_rates * self.n_outputs
@@ -131,7 +135,10 @@ cdef class Forest:
     # Learning.
 
     def take(self, rows, y, w, Py_ssize_t first, Py_ssize_t last):
-        """Lay out a block of at most ``IN_BLOCK`` rows, and keep those that weigh something."""
+        """Lay out at most ``IN_BLOCK`` rows and keep those that weigh something; return where the next block begins.
+
+        With a bound on memory a block ends when so many rows were learned, wherever it began: then ``prune`` is due.
+        """
         y, w = contiguous(y), contiguous(w)
         cdef RowView view
         view_rows(rows, &view)
@@ -142,6 +149,7 @@ cdef class Forest:
         cdef int64_t seen = self.kept.seen
         cdef Py_ssize_t r, k, t
         cdef int failed = 0
+        self.is_due = False
         with nogil:
             for r in range(last - first):
                 t = first + r
@@ -160,6 +168,10 @@ cdef class Forest:
                 self.columns_after[r] = self.kept.n_columns
                 self.w[r] = narrow_weight(w_[t]) if w_[t] > 0.0 else 0.0
                 self.y[r] = y_[t]
+                if self.max_bytes and w_[t] > 0.0 and seen % IN_BLOCK == 0:
+                    last = t + 1
+                    self.is_due = True
+                    break
             failed = lay_records(
                 &self.records, last - first, max(<Py_ssize_t> 1, self.kept.n_columns), self.n_trees, self.n_classes
             )
@@ -179,6 +191,7 @@ cdef class Forest:
             self.next_tree = 0
         if failed:
             raise MemoryError
+        return last
 
     def advance(self, Py_ssize_t first, out):
         """Let trees that no other thread has taken yet score and learn the block; its scores go to ``out[first:]``."""
@@ -260,6 +273,67 @@ cdef class Forest:
             failed = refine(&self.refined, &self.records, self.y, self.w, width, out_)
         if failed:
             raise MemoryError
+
+    def prune(self):
+        """Prune the largest tree by a quarter until the forest needs no more memory than it may, when that is due.
+
+        Trees of recent rows are left alone as long as others have splits. When a quarter of the memory is free, splits
+        and slots need be worth only half as much as before.
+        """
+        cdef Py_ssize_t total, before, i
+        cdef int failed = 0
+        if not self.is_due:
+            return
+        with nogil:
+            total = self.used_bytes()
+            if with_room(total) < self.max_bytes - self.max_bytes // 4:
+                for i in range(self.n_trees):
+                    self.members[i].slots.least *= 0.5
+            while with_room(total) > self.max_bytes and not failed:
+                i = self.largest()
+                if i < 0:
+                    break
+                before = self.bytes_of_member(i)
+                failed = prune(
+                    &self.members[i].tree, &self.members[i].slots, self.refined.trees + i, &self.refined, before // 4
+                )
+                total -= before - self.bytes_of_member(i)
+        if failed:
+            raise MemoryError
+
+    cdef Py_ssize_t bytes_of_member(self, Py_ssize_t i) noexcept nogil:
+        """Bytes that a tree uses, with its candidates and refined numbers."""
+        return bytes_of_numbers(&self.members[i].tree, &self.members[i].slots, self.n_classes) + bytes_of_leaves(
+            self.refined.trees + i, self.refined.n_numbers
+        )
+
+    cdef Py_ssize_t used_bytes(self) noexcept nogil:
+        """Bytes that are used, as they follow from the state: without room to spare."""
+        cdef Py_ssize_t n_rows = min(self.kept.seen, <int64_t> (self.kept.n_blocks * IN_BLOCK))
+        cdef Py_ssize_t total = n_rows * (self.kept.n_columns * sizeof(float) + sizeof(Block) // IN_BLOCK)
+        cdef Slots none
+        cdef Py_ssize_t i
+        memset(&none, 0, sizeof(Slots))
+        for i in range(self.n_trees):
+            total += self.bytes_of_member(i)
+            if self.members[i].growth.begun:
+                total += bytes_of_numbers(&self.members[i].growth.tree, &none, self.n_classes)
+        return total
+
+    cdef Py_ssize_t largest(self) noexcept nogil:
+        """The largest tree with a split, of the first rows if there is one; -1 without any."""
+        cdef Py_ssize_t best = -1
+        cdef Py_ssize_t most = 0
+        cdef Py_ssize_t i
+        cdef bint recent
+        for recent in range(2):
+            for i in range(self.n_trees):
+                if (self.members[i].period > 0) == recent and self.members[i].tree.n > 1:
+                    if self.bytes_of_member(i) > most:
+                        best, most = i, self.bytes_of_member(i)
+            if best >= 0:
+                break
+        return best
 
     def score(self, rows, Py_ssize_t first, Py_ssize_t last, out):
         """Score some rows; nothing changes."""
@@ -388,6 +462,7 @@ cdef class Forest:
             "count_sizes": np.zeros(n_nodes, dtype=np.int32),
             "count_labels": np.empty(n_counts, dtype=np.int32),
             "counts": np.empty(n_counts),
+            "least_worths": np.empty(m),
             "slot_nodes": np.empty(n_slots, dtype=np.int64),
             "slot_weights": np.empty(n_slots),
             "slot_columns": np.empty((n_slots, CANDIDATES), dtype=np.int32),
@@ -414,6 +489,7 @@ cdef class Forest:
         cdef int32_t *count_labels = own_ints(found["count_labels"])
         cdef double *counts = own_doubles(found["counts"])
         cdef int64_t *slot_nodes = own_longs(found["slot_nodes"])
+        cdef double *least_worths = own_doubles(found["least_worths"])
         cdef double *slot_weights = own_doubles(found["slot_weights"])
         cdef int32_t *slot_columns = own_ints(found["slot_columns"])
         cdef float *slot_cuts = own_floats(found["slot_cuts"])
@@ -434,6 +510,7 @@ cdef class Forest:
             growth_seeds[i] = member.growth.seed if member.growth.begun else 0
             growth_columns[i] = member.growth.n_columns if member.growth.begun else 0
             sizes[i] = member.tree.n
+            least_worths[i] = member.slots.least
             for j in range(member.tree.runs[0].n):
                 root_counts[i * k + member.tree.counts.keys[member.tree.runs[0].start + j]] = (
                     counts_of(&member.tree, 0)[j]
@@ -559,6 +636,7 @@ cdef class Forest:
         """Restore the candidates of leaves."""
         cdef const int64_t *sizes = longs(state.sizes)
         cdef const int64_t *slot_nodes = longs(state.slot_nodes)
+        cdef const double *least_worths = doubles(state.least_worths)
         cdef const double *slot_weights = doubles(state.slot_weights)
         cdef const int32_t *slot_columns = ints(state.slot_columns)
         cdef const float *slot_cuts = floats(state.slot_cuts)
@@ -574,6 +652,7 @@ cdef class Forest:
         cdef Member *member
         for i in range(self.n_trees):
             member = self.members + i
+            member.slots.least = least_worths[i]
             while slot < n_slots and slot_nodes[slot] < node + sizes[i]:
                 at = slot_nodes[slot] - node
                 s = new_slot(&member.slots, <int32_t> at)
@@ -598,6 +677,7 @@ cdef class Forest:
                         slot_counts + counted * CANDIDATES * SIDES, n * sizeof(Counted),
                     )
                     member.slots.counts.used += n
+                    member.slots.counts.live += n
                 counted += n
                 slot += 1
             node += sizes[i]
@@ -673,16 +753,20 @@ cdef class Forest:
         return total
 
 
+cdef Py_ssize_t with_room(Py_ssize_t used) noexcept nogil:
+    """Bytes with the room to grow that arrays have at most: a quarter."""
+    return used + used // 4
+
+
 cdef Py_ssize_t bytes_of_runs(const Runs *pool, Py_ssize_t size) noexcept nogil:
     return pool.capacity * (sizeof(int32_t) + size)
 
 
 cdef Py_ssize_t bytes_of_tree(const Tree *tree, Py_ssize_t n_classes) noexcept nogil:
     cdef Py_ssize_t per_node = sizeof(Node) + sizeof(int32_t) + sizeof(Run)
-    cdef Py_ssize_t per_pair = sizeof(int32_t) + n_classes * sizeof(float)
-    return tree.capacity * per_node + tree.capacity // 2 * per_pair + bytes_of_runs(&tree.counts, sizeof(double))
+    cdef Py_ssize_t nodes = tree.capacity * per_node + (tree.capacity // 2 + 1) * bytes_of_pair(n_classes)
+    return nodes + bytes_of_runs(&tree.counts, sizeof(double)) if tree.capacity > 0 else 0
 
 
 cdef Py_ssize_t bytes_of_slots(const Slots *slots) noexcept nogil:
-    cdef Py_ssize_t per_slot = sizeof(int32_t) + sizeof(double) + CANDIDATES * 9 + sizeof(Run)
-    return slots.capacity * per_slot + bytes_of_runs(&slots.counts, sizeof(Counted))
+    return slots.capacity * bytes_of_slot() + bytes_of_runs(&slots.counts, sizeof(Counted))

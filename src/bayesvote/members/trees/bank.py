@@ -34,6 +34,7 @@ _SELDOM_FROM = 1000  # rows; then whenever they have doubled
 _MOST_ROWS = 2**24  # kept
 _MOST_NODES = 2**30
 _MOST_RATES = 64
+_LEAST_BYTES = 2**16
 _WORTH_SHARING = 16  # rows; below, starting threads costs more than they save
 
 
@@ -78,6 +79,11 @@ class TreeBank(Bank[TreeState]):
         members visited needs 4 for each of them and each class, and 4 more for each of them; with two classes 8.
     max_features : int
         Features that trees may ask about: the first that are seen to be other than 0.
+    max_bytes : int or None
+        Memory that rows, trees and refined members may need together, at least 65,536 bytes. Near the bound, trees
+        give up the splits and candidates that are worth least, and keep growing where it matters more. The memory is
+        checked after every 256 rows learned. Rows take at most half of it: trees ask about the first features that
+        fit. None means no bound.
 
     Examples
     --------
@@ -98,6 +104,7 @@ class TreeBank(Bank[TreeState]):
     rows_kept: int = 8192
     max_nodes: int = 16384
     max_features: int = 4096
+    max_bytes: int | None = None
 
     version = 2
 
@@ -111,6 +118,8 @@ class TreeBank(Bank[TreeState]):
         for name, most in (("rows_kept", _MOST_ROWS), ("max_nodes", _MOST_NODES)):
             if getattr(self, name) > most:
                 raise ValueError(f"{who}: {name} must be at most {most}, got {getattr(self, name)}.")
+        if self.max_bytes is not None:
+            integer(who, "max_bytes", self.max_bytes, least=_LEAST_BYTES)
         for group in self.recent:
             if not isinstance(group, Sequence) or len(group) != 3:
                 raise ValueError(f"{who}: recent must hold groups (window, count, every), got {group!r}.")
@@ -189,14 +198,16 @@ class TreeBank(Bank[TreeState]):
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t."""
         forest, out = started(self.who, self._forest), self.empty_scores(rows.n)
-        for top in range(0, rows.n, BLOCK):
-            end = min(top + BLOCK, rows.n)
-            forest.take(rows, y, w, top, end)
+        top = 0
+        while top < rows.n:
+            end = forest.take(rows, y, w, top, min(top + BLOCK, rows.n))
             # Trees do not know of each other: each thread takes the next one, until there is none.
             trees = partial(self._advance_trees, top, out)
             parallel_for(trees, self.total_trees, worth=end - top >= _WORTH_SHARING)
             if self.refined:
                 forest.refine(top, out)
+            forest.prune()
+            top = end
         return self.shaped(out)
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
@@ -255,6 +266,8 @@ class TreeBank(Bank[TreeState]):
         ]
         windows, periods, offsets = zip(*first, *recent, strict=True)
         slack = max(BLOCK, self.rows_kept // 4)
+        capacity = -(-(self.rows_kept + slack + BLOCK) // BLOCK) * BLOCK
+        most = self.max_features if self.max_bytes is None else max(1, self.max_bytes // 2 // (4 * capacity))
         return Settings(
             *shape,
             windows=list(windows),
@@ -263,9 +276,10 @@ class TreeBank(Bank[TreeState]):
             offsets=list(offsets),
             rates=tuple(map(float, self.refined)),
             max_nodes=self.max_nodes,
-            max_columns=min(self.max_features, shape.n_features),
-            capacity=-(-(self.rows_kept + slack + BLOCK) // BLOCK) * BLOCK,
+            max_columns=min(most, self.max_features, shape.n_features),
+            capacity=capacity,
             longest_growth=slack // 2,
+            max_bytes=self.max_bytes or 0,
         )
 
 

@@ -34,6 +34,7 @@ class Settings(NamedTuple):
     max_columns: int
     capacity: int  # rows kept, among them those that come while a tree grows
     longest_growth: int  # rows that may come until then
+    max_bytes: int  # that all of it may need, or 0
 
 
 class TreeState(NamedTuple):
@@ -58,6 +59,7 @@ class TreeState(NamedTuple):
     count_sizes: Ints  # (nodes,), classes that occurred in a node; 0 for roots
     count_labels: Ints  # (counts,), these classes, ascending in a node
     counts: Array  # (counts,), their weights
+    least_worths: Array  # (m,), what a split or a slot of a tree must be worth, or 0 if memory was never short
     slot_nodes: Longs  # (slots,), leaves with candidates for a split
     slot_weights: Array
     slot_columns: Ints  # (slots, candidates)
@@ -107,6 +109,7 @@ def empty(settings: Settings, n: Sizes) -> TreeState:
         count_sizes=np.zeros(n.nodes, dtype=np.int32),
         count_labels=np.zeros(n.counts, dtype=np.int32),
         counts=np.zeros(n.counts),
+        least_worths=np.zeros(m),
         slot_nodes=np.zeros(n.slots, dtype=np.int64),
         slot_weights=np.zeros(n.slots),
         slot_columns=np.zeros((n.slots, CANDIDATES), dtype=np.int32),
@@ -161,6 +164,7 @@ def without_zeros(arrays: Arrays) -> Arrays:
         "count_sizes": np.bincount(at, minlength=len(old)).astype(np.int32),
         "count_labels": labels.astype(np.int32),
         "counts": counts[at, labels],
+        "least_worths": np.zeros(len(sizes)),
         "slot_sizes": np.bincount(slots, minlength=len(lines)).astype(np.int32),
         "slot_keys": keys.astype(np.int32),
         "slot_counts": lines[slots, keys],
@@ -192,7 +196,7 @@ def without_rows(state: TreeState) -> TreeState:
 
 def least_bytes(n_trees: int, shape: Shape) -> int:
     """The size of a state without rows."""
-    return 4 * shape.n_features + n_trees * (65 + 8 * shape.n_classes)
+    return 4 * shape.n_features + n_trees * (73 + 8 * shape.n_classes)
 
 
 def check(state: TreeState, settings: Settings) -> None:
@@ -274,7 +278,7 @@ def _check_slots(state: TreeState, n_classes: int) -> None:
     require(not np.any(np.isinf(state.slot_cuts)), "slot_cuts must be finite, or missing before there is a cut")
     require(not np.any(np.isnan(state.slot_cuts[state.slot_ready == 1])), "slot_cuts must be numbers")
     _check_runs("slot_sizes", state.slot_sizes, "slot_keys", state.slot_keys, 2 * n_classes)
-    for name in ("slot_weights", "slot_counts"):
+    for name in ("slot_weights", "slot_counts", "least_worths"):
         values = getattr(state, name)
         require(bool(np.all((values >= 0) & np.isfinite(values))), f"{name} must be at least 0")
 
