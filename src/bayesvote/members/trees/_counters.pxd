@@ -141,9 +141,9 @@ cdef inline int count(
 ) noexcept nogil:
     """Count a row for a leaf's candidates; those without a cut may find one; -1 without memory."""
     cdef Py_ssize_t first_candidate = slot * CANDIDATES
-    cdef Py_ssize_t place = -1  # of what was counted of the class, and of its missing values
-    cdef Py_ssize_t gone = -1
-    cdef Py_ssize_t c, j
+    cdef float *counted = NULL  # of the class
+    cdef float *missing = NULL
+    cdef Py_ssize_t c, j, place
     cdef float value, first
     slots.weights[slot] += w
     for j in range(CANDIDATES):
@@ -151,19 +151,21 @@ cdef inline int count(
         value = x[slots.columns[c]]
         if slots.ready[c]:
             if value != value:
-                if gone < 0:
-                    gone = counted_at(slots, slot, 2 * y + 1)
-                    place = -1  # it may have moved
-                    if gone < 0:
-                        return -1
-                (<Counted *> slots.counts.values)[gone][j] += <float> w
-            else:
-                if place < 0:
-                    place = counted_at(slots, slot, 2 * y)
-                    gone = -1
+                if missing == NULL:
+                    place = counted_at(slots, slot, 2 * y + 1)
                     if place < 0:
                         return -1
-                (<Counted *> slots.counts.values)[place][SIDES * j + (value > slots.cuts[c])] += <float> w
+                    missing = <float *> slots.counts.values + place * CANDIDATES * SIDES
+                    counted = NULL  # it may have moved
+                missing[j] += <float> w
+            else:
+                if counted == NULL:
+                    place = counted_at(slots, slot, 2 * y)
+                    if place < 0:
+                        return -1
+                    counted = <float *> slots.counts.values + place * CANDIDATES * SIDES
+                    missing = NULL
+                counted[SIDES * j + (value > slots.cuts[c])] += <float> w
             continue
         first = slots.cuts[c]
         if value != value:

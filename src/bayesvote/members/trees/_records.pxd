@@ -169,7 +169,7 @@ cdef inline void record(
     for k in range(n_classes):
         noted[k] = priors[k]
     if n_classes == 2:
-        smooth(tree, at, n_classes, weights)
+        smooth(tree, at, 2, weights)  # a constant, so that no loop is left
         above[row], below[row] = weights[1], weights[0]
         return
     total = smooth(tree, at, n_classes, above + row * n_classes)

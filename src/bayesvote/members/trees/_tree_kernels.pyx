@@ -377,6 +377,9 @@ cdef class Forest:
             else:
                 find_leaves(&self.members[i].tree, records, 0, found)
             for r in range(records.n):
+                if r + AHEAD < records.n:
+                    fetch_leaf(&self.members[i].tree, found[r + AHEAD], self.n_classes)
+                    fetch_counts(&self.members[i].tree, found[r + AHEAD // 2])
                 record(
                     &self.members[i].tree, found[r], r, i, self.n_trees, self.n_classes, records, above, below
                 )
