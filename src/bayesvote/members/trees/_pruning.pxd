@@ -20,6 +20,13 @@ from bayesvote.members.trees._runs cimport Run, Runs, count_items, free_runs, ma
 from bayesvote.members.trees._tree cimport Node, Tree, fit, is_leaf, pair_of, set_leaf
 
 
+cdef extern from *:
+    """
+    #define MOST_WORTH 1e300
+    """
+    const double MOST_WORTH
+
+
 # What a node is worth: the split of an inner one, the slot of a leaf.
 cdef struct Worth:
     double worth
@@ -110,6 +117,11 @@ cdef inline double merge(
     return gain + 2.0 * (xlogx(below + above) - xlogx(below) - xlogx(above))
 
 
+cdef inline double finite(double worth) noexcept nogil:
+    """The worth, also where a file brings counts whose sum is infinite: the order must be one."""
+    return min(worth, MOST_WORTH) if worth == worth else 0.0
+
+
 cdef inline int compare_worths(const void *a, const void *b) noexcept nogil:
     """Order by worth; of equal ones, children before their parents."""
     cdef const Worth *one = <const Worth *> a
@@ -136,7 +148,7 @@ cdef inline int find_worths(Pruning *pruning, const Tree *tree) noexcept nogil:
             for j in range(tree.runs[at].start, tree.runs[at].start + tree.runs[at].n):
                 pruning.weights[at] += (<double *> tree.counts.values)[j]
             if tree.slots[at] >= 0:
-                pruning.order[pruning.n].worth = worth_of_slot(tree, at)
+                pruning.order[pruning.n].worth = finite(worth_of_slot(tree, at))
                 pruning.order[pruning.n].at = <int32_t> at
                 pruning.n += 1
             continue
@@ -150,7 +162,7 @@ cdef inline int find_worths(Pruning *pruning, const Tree *tree) noexcept nogil:
             free(worths)
             return -1
         pruning.weights[at] = pruning.weights[left] + pruning.weights[left + 1]
-        worths[at] = merge(pruning, pools[0], runs[0], pools[1], runs[1], pruning.runs + at)
+        worths[at] = finite(merge(pruning, pools[0], runs[0], pools[1], runs[1], pruning.runs + at))
         worths[at] = max(worths[at], max(worths[left], worths[left + 1]))
         pruning.order[pruning.n].worth = worths[at]
         pruning.order[pruning.n].at = <int32_t> at
