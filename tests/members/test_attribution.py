@@ -139,7 +139,10 @@ def tree_by_hand(state: Any, x: NDArray[np.float32], i: int) -> tuple[Array, set
     prior, at, parts, asked = np.array([0.5, 0.5]), root, np.zeros(len(x)), set()
 
     def shares(node: int) -> Array:
-        found = state.counts[node] + 0.3 * prior
+        last = int(state.count_sizes[: node + 1].sum())
+        of_node = slice(last - int(state.count_sizes[node]), last)
+        found = 0.3 * prior + (state.root_counts[i] if node == root else 0.0)
+        found[state.count_labels[of_node]] += state.counts[of_node]
         return np.asarray(found / found.sum())
 
     while state.columns[at] >= 0:

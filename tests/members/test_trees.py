@@ -2,8 +2,11 @@
 
 import copy
 import itertools
+import json
+import lzma
 import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,8 +173,8 @@ def test_growing_is_spread_over_rows_and_loses_none() -> None:
     assert 3 < rows < 200
     state = state_of(bank)
     assert not np.array_equal(state.columns, before)
-    assert state.counts[state.columns < 0].sum() == 1024 + rows
-    assert state.counts[0].sum() == 1024
+    assert state.counts[np.repeat(state.columns < 0, state.count_sizes)].sum() == 1024 + rows
+    assert state.root_counts.sum() == 1024
 
 
 def test_states_grow_with_need_and_stay_within_the_budget() -> None:
@@ -191,6 +194,114 @@ def test_states_grow_with_need_and_stay_within_the_budget() -> None:
     assert state.sizes.max() == 401
     assert len(state.labels) <= 1024 + 2 * 256 + 256
     assert len(dumps(Ensemble(bank).start(20, rng=0))) < 100_000
+
+
+def bounded(max_bytes: int | None, n_classes: int, **options: Any) -> TreeBank:
+    bank = TreeBank(4, [(64, 2, 16)], [1.0, 10.0], rows_kept=300, max_bytes=max_bytes, **options)
+    return bank.start(5, n_classes, rng=0)
+
+
+BOUND = 120_000
+
+
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_a_bound_on_memory_holds(n_classes: int) -> None:
+    X, y, _ = stream(18, 9216, n_classes=n_classes, missing=0.01)
+    free, bank = bounded(None, n_classes), bounded(BOUND, n_classes)
+    most = 0
+    for top in range(0, 9216, 256):  # the memory is checked after each chunk
+        free.scores_then_learn(X[top : top + 256], y[top : top + 256])
+        bank.scores_then_learn(X[top : top + 256], y[top : top + 256])
+        most = max(most, bank.memory())
+        bank.validate(state_of(bank))
+    assert free.memory() > 2 * BOUND
+    assert 0.7 * BOUND < most <= BOUND
+    assert state_of(bank).least_worths.max() > 0
+    assert state_of(bank).sizes[:4].min() > 3
+
+
+def test_pruning_loses_no_row() -> None:
+    """What a pruned node has counted is what its leaves had; trees of recent rows stay."""
+    X, y, _ = stream(19, 4096, n_classes=3)
+    rows = slice(0, 4095)
+    free, bank = bounded(None, 3), bounded(BOUND, 3)
+    for one in (free, bank):
+        one.scores_then_learn(X[rows], y[rows])
+    bank = TreeBank(4, [(64, 2, 16)], [1.0, 10.0], rows_kept=300, max_bytes=BOUND)
+    bank.install(state_of(free), Shape(5, 3))  # of too many bytes, until row 4,096
+    for one in (free, bank):
+        one.scores_then_learn(X[4095:], y[4095:])
+    before, after = state_of(free), state_of(bank)
+    assert bank.memory() <= BOUND < free.memory()
+    assert (after.sizes[:4] < before.sizes[:4]).all()
+    np.testing.assert_array_equal(after.sizes[4:], before.sizes[4:])
+    for i in range(4):
+        np.testing.assert_allclose(leaf_counts(after, i), leaf_counts(before, i), rtol=1e-12)
+
+
+def leaf_counts(state: TreeState, i: int) -> Array:
+    """Weights of the classes in all leaves of a tree."""
+    nodes = np.repeat(np.arange(len(state.columns)), state.count_sizes)
+    tree = np.repeat(np.arange(len(state.sizes)), state.sizes)
+    chosen = (tree[nodes] == i) & (state.columns[nodes] < 0)
+    found = np.zeros(state.root_counts.shape[1])
+    np.add.at(found, state.count_labels[chosen], state.counts[chosen])
+    return found
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_with_a_bound_chunks_threads_and_sparse_rows_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch, n_classes: int
+) -> None:
+    X, y, w = stream(20, 3000, n_classes=n_classes)
+    X[np.abs(X) < 0.3] = 0.0
+    banks, found = [], []
+    for threads, size, rows in (("1", 1, X), ("1", 257, X), ("3", 3000, X), ("2", 640, sp.csr_array(X))):
+        monkeypatch.setenv("BAYESVOTE_THREADS", threads)
+        bank = bounded(BOUND, n_classes)
+        parts = [slice(top, top + size) for top in range(0, 3000, size)]
+        found.append(np.concatenate([bank.scores_then_learn(rows[part], y[part], w[part]) for part in parts]))
+        banks.append(bank)
+    assert state_of(banks[0]).least_worths.max() > 0
+    for bank, scores in zip(banks[1:], found[1:], strict=True):
+        np.testing.assert_array_equal(found[0], scores)
+        same_state(banks[0], bank)
+
+
+@pytest.mark.parametrize("seen", [1900, 2303, 2304, 2700])
+def test_with_a_bound_a_saved_model_continues_bit_for_bit(seen: int) -> None:
+    X, y, _ = stream(21, 4000, n_classes=3)
+    options: Any = {"rows_kept": 300, "max_bytes": BOUND}
+    model = Ensemble(TreeBank(4, [(64, 2, 16)], [1.0], **options), JointGaussian()).start(5, 3, rng=0)
+    model.decide_then_learn(X[:seen], y[:seen])
+    bank: Any = model.bank
+    assert state_of(bank).least_worths.max() > 0
+    again = loads(dumps(model))
+    np.testing.assert_array_equal(
+        model.decide_then_learn(X[seen:], y[seen:]), again.decide_then_learn(X[seen:], y[seen:])
+    )
+    assert dumps(again) == dumps(model)
+
+
+def test_with_a_bound_errors_are_lower_than_if_trees_stopped_growing() -> None:
+    """A board with 64 squares, on which later rows fill squares that the first rows left out."""
+    rng = np.random.default_rng(0)
+    X = rng.random((24_000, 4))
+    X[:4000, 0] /= 4
+    y = ((8 * X[:, 0]).astype(int) + (8 * X[:, 1]).astype(int)) % 2
+    y ^= rng.random(len(y)) < 0.1
+    wrong = {}
+    kinds: Any = {"free": {}, "bounded": {"max_bytes": 500_000}, "stopped": {"max_nodes": 500}}
+    for name, options in kinds.items():
+        bank = TreeBank(10, [], [], rows_kept=2048, **options).start(4, rng=0)
+        scores = bank.scores_then_learn(X, y)
+        wrong[name] = float(np.mean((scores[-6000:].mean(axis=1) > 0) != y[-6000:]))
+        if name == "bounded":
+            bytes_bounded = bank.memory()
+        if name == "stopped":
+            assert bank.memory() > 0.8 * bytes_bounded
+    assert wrong["bounded"] < 1.05 * wrong["free"]
+    assert wrong["bounded"] < 0.9 * wrong["stopped"]
 
 
 def test_only_features_seen_have_columns() -> None:
@@ -307,8 +418,10 @@ def test_scores_are_safe_beside_learning() -> None:
         ({"rows_kept": 100}, "window of recent trees must be from 4 to rows_kept = 100, got 2048"),
         ({"recent": [(512, 10)]}, "recent must hold groups"),
         ({"recent": [(512, 0, 64)]}, "count of recent trees must be an integer of at least 1"),
+        ({"refined": [1.0] * 65}, "refined must hold at most 64 rates, got 65"),
         ({"refined": [0.0]}, "rates of refined members must be a finite number above 0"),
         ({"max_nodes": 0}, "max_nodes must be an integer of at least 1"),
+        ({"max_bytes": 65_535}, "max_bytes must be an integer of at least 65536"),
         ({"max_features": 0}, "max_features must be an integer of at least 1"),
     ],
 )
@@ -353,8 +466,17 @@ def test_a_sound_state_is_taken() -> None:
         ("lefts", 0, 3, "child of one"),
         ("lefts", 0, 10**6, "children must be in their tree"),
         ("missing", 0, 2, "missing must be 0 or 1"),
-        ("counts", (0, 0), -1.0, "counts must be at least 0"),
-        ("counts", (0, 0), np.inf, "counts must be at least 0"),
+        ("root_counts", (0, 0), -1.0, "root_counts must be at least 0"),
+        ("root_counts", (0, 0), np.inf, "root_counts must be at least 0"),
+        ("count_sizes", 0, 1, "count_sizes must add up"),
+        ("count_sizes", 1, -1, "count_sizes must be from 0 to 2"),
+        ("count_sizes", 1, 3, "count_sizes must be from 0 to 2"),
+        ("count_sizes", slice(0, 2), [1, 1], "count_sizes of roots must be 0"),
+        ("count_labels", 0, 2, "count_labels must be from 0 to 1"),
+        ("count_labels", 0, -1, "count_labels must be from 0 to 1"),
+        ("count_labels", slice(0, 2), [1, 0], "count_labels must ascend"),
+        ("counts", 0, 0.0, "counts must be above 0"),
+        ("counts", 0, np.inf, "counts must be above 0"),
         ("slot_nodes", 0, 0, "slots must be of leaves"),
         ("slot_nodes", 0, -1, "slots must be of nodes"),
         ("slot_nodes", 0, 10**6, "slots must be of nodes"),
@@ -362,14 +484,25 @@ def test_a_sound_state_is_taken() -> None:
         ("slot_columns", (0, 0), -1, "slot_columns must be"),
         ("slot_cuts", (0, 0), np.inf, "slot_cuts must be finite"),
         ("slot_ready", (0, 0), 2, "slot_ready must be 0 or 1"),
-        ("slot_counts", (0, 0, 0, 0), -1.0, "slot_counts must be at least 0"),
+        ("slot_sizes", 0, -1, "slot_sizes must be from 0 to 4"),
+        ("slot_sizes", 0, 2**31 - 1, "slot_sizes must be from 0 to 4"),
+        ("slot_keys", 0, 4, "slot_keys must be from 0 to 3"),
+        ("slot_keys", 0, -1, "slot_keys must be from 0 to 3"),
+        ("slot_keys", slice(None), 0, "slot_keys must ascend"),
+        ("slot_counts", (0, 0, 0), -1.0, "slot_counts must be at least 0"),
         ("slot_weights", 0, np.nan, "slot_weights must be at least 0"),
+        ("least_worths", 0, -1.0, "least_worths must be at least 0"),
+        ("least_worths", 0, np.nan, "least_worths must be at least 0"),
         ("growth_begun", 0, 1, "growths must be recent"),
         ("growth_begun", 0, 10**6, "growths must be recent"),
         ("growth_begun", 0, -1, "growths must be recent"),
         ("growth_columns", 0, 6, "growth_columns must be from 0 to 5"),
-        ("refined", (0, 1, 0, 0), -1.0, "sums of refined members"),
-        ("refined", (0, 0, 0, 0), np.nan, "refined must be finite"),
+        ("refined_nodes", 0, -1, "refined_nodes must be nodes"),
+        ("refined_nodes", -1, 10**6, "refined_nodes must be nodes"),
+        ("refined_nodes", slice(0, 2), 3, "refined_nodes must ascend"),
+        ("refined", (0, 0, 0), np.nan, "refined must be finite"),
+        ("refined_sums", (0, 0), np.inf, "refined_sums must be finite"),
+        ("refined_sums", (0, 0), 0.0, "refined_sums must be above 0"),
     ],
 )
 def test_a_state_that_makes_no_sense_is_refused(name: str, at: Any, value: Any, sentence: str) -> None:
@@ -393,6 +526,86 @@ def test_a_growth_that_would_be_complete_is_refused() -> None:
 def test_memory_for_a_file_is_bounded_by_its_size() -> None:
     assert TreeBank().least_bytes(10**12, 2) > 10**12
     assert TreeBank(10**12).least_bytes(1, 2) > 10**12
+
+
+def test_classes_that_did_not_occur_take_no_room() -> None:
+    """Of 50 classes the first three occur: the trees are as large as those of a bank with three classes."""
+    X, y, w = stream(16, 3000, n_classes=3)
+    few, many = (TreeBank(4, [(64, 2, 16)], [1.0], rows_kept=300).start(5, k, rng=0) for k in (3, 50))
+    for bank in (few, many):
+        bank.scores_then_learn(X, y, w)
+    a, b = state_of(few), state_of(many)
+    for name in ("columns", "count_labels", "counts", "slot_keys", "slot_counts"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    dense = 8 * 50 * len(b.columns)
+    assert b.counts.nbytes + b.count_labels.nbytes < 0.1 * dense
+
+
+FOLDER = Path(__file__).parent / "trees_version1"
+EXPECTED = json.loads((FOLDER / "expected.json").read_text())
+
+
+def rows_of_version_1(n: int, n_classes: int, seed: int) -> tuple[Array, Any]:
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 4)), 2)
+    X[:, 2] = X[:, 2] > 0
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=n) > 0).astype(int)
+    y += rng.integers(0, n_classes - 1, size=n)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    return X, y
+
+
+def file_of_version_1(name: str) -> Any:
+    return loads(lzma.decompress((FOLDER / f"{name}.safetensors.xz").read_bytes()))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_trees_of_version_1_predict_as_they_did(n_classes: int) -> None:
+    """Version 1 kept numbers for every node and class. In both files a tree is being grown."""
+    model, expected = file_of_version_1(f"trees-{n_classes}"), EXPECTED[f"trees-{n_classes}"]
+    again = loads(dumps(model))
+    X, y = rows_of_version_1(60, n_classes, seed=1)
+    for one in (model, again):
+        np.testing.assert_allclose(one.bank.scores(X), expected["scores"], rtol=1e-9)
+        np.testing.assert_allclose(one.decide(X), expected["before"], rtol=1e-9)
+        losses = one.decide_then_learn(X, y)
+        if n_classes == 2:  # with more, refined members learn at other rates since
+            np.testing.assert_allclose(losses, expected["then_learn"], rtol=1e-9)
+    same_state(model.bank, again.bank)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_default_of_version_1_predicts_as_it_did(n_classes: int) -> None:
+    model, expected = file_of_version_1(f"default-{n_classes}"), EXPECTED[f"default-{n_classes}"]
+    X, y = rows_of_version_1(20, n_classes, seed=3)
+    np.testing.assert_allclose(model.predict_proba(X), expected["before"], rtol=1e-9)
+    p = model.predict_proba_then_learn(X, y)
+    last, _ = rows_of_version_1(10, n_classes, seed=4)
+    if n_classes == 2:
+        np.testing.assert_allclose(p, expected["then_learn"], rtol=1e-9)
+        np.testing.assert_allclose(model.predict_proba(last), expected["decide"], rtol=1e-9)
+
+
+def test_threads_read_together() -> None:
+    """Readers hold no lock of the forest: each gets the scores of one who reads alone."""
+    X, y, w = stream(17, 2000, n_classes=3)
+    bank = TreeBank(6, [(64, 2, 16)], [1.0], rows_kept=300).start(5, 3, rng=0)
+    bank.scores_then_learn(X, y, w)
+    expected = bank.scores(X)
+    barrier, found = threading.Barrier(4), list[Array]()
+
+    def read() -> None:
+        barrier.wait()
+        found.extend(bank.scores(X) for _ in range(5))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    for scores in found:
+        np.testing.assert_array_equal(scores, expected)
 
 
 def test_seed_decides() -> None:

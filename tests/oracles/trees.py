@@ -69,7 +69,7 @@ class Node:
     children: "list[Node]" = field(default_factory=list)
     candidates: list[Candidate] | None = None
     candidate_weight: float = 0.0
-    refined: Any = None  # values and sums, (rates, outputs)
+    refined: Any = None  # values (rates, outputs) and sums (rates, 1)
 
     def shares(self) -> list[float]:
         weights = [c + SMOOTHING * q for c, q in zip(self.counts, self.prior, strict=True)]
@@ -319,7 +319,7 @@ class Refined:
         if leaf.parent is not None and leaf.parent.refined is not None:
             start, base = start - self.log_odds(leaf.prior), leaf.parent.refined[0]
         values = base + np.tile(2 / self.n_trees * start, (len(self.rates), 1))
-        return np.array([values, np.ones_like(values)], dtype=np.float32)
+        return values.astype(np.float32), np.ones((len(self.rates), 1), dtype=np.float32)
 
     def score(self, leaves: list[Node]) -> Any:
         return sum(self.numbers(leaf)[0].astype(float) for leaf in leaves)
@@ -331,10 +331,10 @@ class Refined:
             powers = np.exp(total - total.max(axis=1, keepdims=True))
             gradient = w * (powers / powers.sum(axis=1, keepdims=True) - (np.arange(self.n_classes) == y))
         for leaf in leaves:
-            values, sums = leaf.refined.astype(float)
-            sums = np.float32(sums + gradient**2).astype(float)
+            values, sums = leaf.refined
+            sums = np.float32(sums + (gradient**2).sum(axis=1, keepdims=True))
             steps = np.array(self.rates)[:, None] / self.n_trees
-            leaf.refined = np.array([values - steps * gradient / np.sqrt(sums), sums], dtype=np.float32)
+            leaf.refined = np.float32(values - steps * gradient / np.sqrt(sums.astype(float))), sums
 
 
 def run(

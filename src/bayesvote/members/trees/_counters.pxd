@@ -5,18 +5,34 @@ from libc.stdint cimport int8_t, int32_t, uint64_t
 from libc.stdlib cimport free
 
 from bayesvote.members.trees._kept cimport draw_below, draw_between
-from bayesvote.members.trees._tree cimport Tree, resize, several_classes, split
+from bayesvote.members.trees._runs cimport Run, Runs, find_key, free_runs, insert_key
+from bayesvote.members.trees._tree cimport Tree, add_count, counts_of, resize, split
+
+cdef extern from *:
+    """
+    /* Of the mistakes of a leaf, the share that a split is expected to bring. Late errors on covtype with half of the
+     * memory are the same from 0.01 to 0.1, and higher from 0.3 on. */
+    #define PROMISE 0.1
+    """
+    const double PROMISE
 
 cdef enum:
     CANDIDATES = 8  # cuts that a leaf keeps counts for
-    SIDES = 3  # at most the cut, above it, missing
+    SIDES = 2  # at most the cut, above it
     PATIENCE = 8  # weight of the rows between two looks at a leaf
     ENOUGH = 2  # twice the gain in log-likelihood that makes a split, per class beyond the first
+
+
+# What a leaf's candidates have counted of a class: at the key 2 k the weights on both sides of each cut, at 2 k + 1
+# those of the missing values, as the first numbers.
+ctypedef float Counted[CANDIDATES * SIDES]
 
 
 # The candidates of a tree's leaves. Free slots are a list, linked by ``owners``.
 cdef struct Slots:
     Py_ssize_t n
+    Py_ssize_t n_open
+    double least  # what a split or a slot must be worth: as much as the best that was given up for memory, or 0
     Py_ssize_t capacity
     int32_t free
     int32_t *owners  # the leaf of a slot
@@ -24,26 +40,30 @@ cdef struct Slots:
     int32_t *columns  # (capacity, CANDIDATES)
     float *cuts  # the same; until there is a cut, the first value
     int8_t *ready  # the same: whether there is a cut
-    float *counts  # (capacity, CANDIDATES, SIDES, K)
+    Run *runs  # of what each slot has counted, by class
+    Runs counts
 
 
-cdef inline int reserve_slots(Slots *slots, Py_ssize_t n, Py_ssize_t n_classes) noexcept nogil:
-    cdef Py_ssize_t capacity = max(<Py_ssize_t> 4, 2 * slots.capacity)
-    if n <= slots.capacity:
-        return 0
-    while capacity < n:
-        capacity *= 2
+cdef inline int resize_slots(Slots *slots, Py_ssize_t capacity) noexcept nogil:
+    """Make the arrays of this many slots, at least one; -1 without memory."""
     if (
         resize(<void **> &slots.owners, capacity * sizeof(int32_t))
         or resize(<void **> &slots.weights, capacity * sizeof(double))
         or resize(<void **> &slots.columns, capacity * CANDIDATES * sizeof(int32_t))
         or resize(<void **> &slots.cuts, capacity * CANDIDATES * sizeof(float))
         or resize(<void **> &slots.ready, capacity * CANDIDATES * sizeof(int8_t))
-        or resize(<void **> &slots.counts, capacity * CANDIDATES * SIDES * n_classes * sizeof(float))
+        or resize(<void **> &slots.runs, capacity * sizeof(Run))
     ):
         return -1
     slots.capacity = capacity
     return 0
+
+
+cdef inline int reserve_slots(Slots *slots, Py_ssize_t n) noexcept nogil:
+    """Have room for n slots; -1 without memory."""
+    if n <= slots.capacity:
+        return 0
+    return resize_slots(slots, max(n, slots.capacity + slots.capacity // 4 + 2))
 
 
 cdef inline void free_slots(Slots *slots) noexcept nogil:
@@ -52,62 +72,100 @@ cdef inline void free_slots(Slots *slots) noexcept nogil:
     free(slots.columns)
     free(slots.cuts)
     free(slots.ready)
-    free(slots.counts)
+    free(slots.runs)
+    free_runs(&slots.counts)
     slots.owners = slots.columns = NULL
     slots.weights = NULL
-    slots.cuts = slots.counts = NULL
+    slots.cuts = NULL
     slots.ready = NULL
-    slots.n = slots.capacity = 0
+    slots.runs = NULL
+    slots.least = 0.0
+    slots.n = slots.n_open = slots.capacity = 0
     slots.free = -1
 
 
-cdef inline int32_t new_slot(Slots *slots, int32_t owner, Py_ssize_t n_classes) noexcept nogil:
-    """A slot for a leaf; -1 without memory."""
+cdef inline int32_t new_slot(Slots *slots, int32_t owner) noexcept nogil:
+    """A slot for a leaf, which has counted nothing; -1 without memory."""
     cdef int32_t slot = slots.free
     if slot >= 0:
         slots.free = slots.owners[slot]
     else:
-        if reserve_slots(slots, slots.n + 1, n_classes):
+        if reserve_slots(slots, slots.n + 1):
             return -1
         slot = <int32_t> slots.n
         slots.n += 1
+    slots.n_open += 1
     slots.owners[slot] = owner
+    slots.weights[slot] = 0.0
+    slots.runs[slot].start = slots.runs[slot].n = 0
     return slot
 
 
+cdef inline void close_slot(Tree *tree, Slots *slots, int32_t at) noexcept nogil:
+    """Give back the slot of a leaf."""
+    cdef int32_t slot = tree.slots[at]
+    slots.n_open -= 1
+    slots.counts.live -= slots.runs[slot].n
+    slots.runs[slot].n = 0
+    slots.owners[slot] = slots.free
+    slots.free = slot
+    tree.slots[at] = -1
+
+
 cdef inline int open_slot(
-    Tree *tree, Slots *slots, int32_t at, const float *x, Py_ssize_t n_columns, uint64_t *random, Py_ssize_t n_classes
+    Tree *tree, Slots *slots, int32_t at, const float *x, Py_ssize_t n_columns, uint64_t *random
 ) noexcept nogil:
-    """Draw candidates for a leaf, with a row's values to cut between."""
-    cdef int32_t slot = new_slot(slots, at, n_classes)
-    cdef Py_ssize_t per_slot = CANDIDATES * SIDES * n_classes
-    cdef Py_ssize_t c, k
+    """Draw candidates for a leaf, with a row's values to cut between; -1 without memory."""
+    cdef int32_t slot = new_slot(slots, at)
+    cdef Py_ssize_t c
     if slot < 0:
         return -1
     for c in range(slot * CANDIDATES, (slot + 1) * CANDIDATES):
         slots.columns[c] = <int32_t> draw_below(random, n_columns)
         slots.cuts[c] = x[slots.columns[c]]
         slots.ready[c] = 0
-    for k in range(slot * per_slot, (slot + 1) * per_slot):
-        slots.counts[k] = 0.0
-    slots.weights[slot] = 0.0
     tree.slots[at] = slot
     return 0
 
 
-cdef inline void count(
-    Slots *slots, int32_t slot, const float *x, Py_ssize_t y, double w, Py_ssize_t n_columns, uint64_t *random,
-    Py_ssize_t n_classes,
+cdef inline Py_ssize_t counted_at(Slots *slots, int32_t slot, Py_ssize_t key) noexcept nogil:
+    """Return the place of what a slot has counted of a class; -1 without memory."""
+    cdef Py_ssize_t place = find_key(&slots.counts, slots.runs + slot, <int32_t> key)
+    if place < 0:
+        place = insert_key(&slots.counts, sizeof(Counted), slots.runs, slots.n, slot, <int32_t> key)
+    return place
+
+
+cdef inline int count(
+    Slots *slots, int32_t slot, const float *x, Py_ssize_t y, double w, Py_ssize_t n_columns, uint64_t *random
 ) noexcept nogil:
-    """Count a row for a leaf's candidates; those without a cut may find one."""
-    cdef Py_ssize_t c, side
+    """Count a row for a leaf's candidates; those without a cut may find one; -1 without memory."""
+    cdef Py_ssize_t first_candidate = slot * CANDIDATES
+    cdef float *counted = NULL  # of the class
+    cdef float *missing = NULL
+    cdef Py_ssize_t c, j, place
     cdef float value, first
     slots.weights[slot] += w
-    for c in range(slot * CANDIDATES, (slot + 1) * CANDIDATES):
+    for j in range(CANDIDATES):
+        c = first_candidate + j
         value = x[slots.columns[c]]
         if slots.ready[c]:
-            side = 2 if value != value else value > slots.cuts[c]
-            slots.counts[(c * SIDES + side) * n_classes + y] += <float> w
+            if value != value:
+                if missing == NULL:
+                    place = counted_at(slots, slot, 2 * y + 1)
+                    if place < 0:
+                        return -1
+                    missing = <float *> slots.counts.values + place * CANDIDATES * SIDES
+                    counted = NULL  # it may have moved
+                missing[j] += <float> w
+            else:
+                if counted == NULL:
+                    place = counted_at(slots, slot, 2 * y)
+                    if place < 0:
+                        return -1
+                    counted = <float *> slots.counts.values + place * CANDIDATES * SIDES
+                    missing = NULL
+                counted[SIDES * j + (value > slots.cuts[c])] += <float> w
             continue
         first = slots.cuts[c]
         if value != value:
@@ -120,22 +178,51 @@ cdef inline void count(
         else:  # a feature with one value here: try another
             slots.columns[c] = <int32_t> draw_below(random, n_columns)
             slots.cuts[c] = x[slots.columns[c]]
+    return 0
+
+
+# What a candidate has counted of a class.
+cdef struct Sides:
+    int32_t label
+    double below
+    double above
+    double missing
+
+
+cdef inline Py_ssize_t next_class(
+    const Runs *pool, Py_ssize_t at, Py_ssize_t last, Py_ssize_t j, Sides *sides
+) noexcept nogil:
+    """Read what candidate j has counted of the class at a place of a run; return the place of the next class."""
+    cdef const Counted *values = <const Counted *> pool.values
+    cdef int32_t key = pool.keys[at]
+    sides.label = key >> 1
+    sides.below = sides.above = sides.missing = 0.0
+    if key & 1 == 0:
+        sides.below, sides.above = values[at][SIDES * j], values[at][SIDES * j + 1]
+        at += 1
+    if at < last and pool.keys[at] == 2 * sides.label + 1:
+        sides.missing = values[at][j]
+        at += 1
+    return at
 
 
 cdef inline double xlogx(double x) noexcept nogil:
     return x * log(x) if x > 0.0 else 0.0
 
 
-cdef inline double told(const float *counts, Py_ssize_t missing, Py_ssize_t n_classes) noexcept nogil:
+cdef inline double told(const Runs *pool, const Run *run, Py_ssize_t j, Py_ssize_t missing) noexcept nogil:
     """Twice the gain in log-likelihood by a cut, with missing values on a side; less what each class is to bring."""
     cdef double below = 0.0
     cdef double above = 0.0
     cdef double gain = ENOUGH
     cdef double a, b
-    cdef Py_ssize_t k
-    for k in range(n_classes):
-        a = counts[k] + (counts[2 * n_classes + k] if missing == 0 else 0.0)
-        b = counts[n_classes + k] + (counts[2 * n_classes + k] if missing == 1 else 0.0)
+    cdef Py_ssize_t at = run.start
+    cdef Py_ssize_t last = run.start + run.n
+    cdef Sides sides
+    while at < last:
+        at = next_class(pool, at, last, j, &sides)
+        a = sides.below + (sides.missing if missing == 0 else 0.0)
+        b = sides.above + (sides.missing if missing == 1 else 0.0)
         below += a
         above += b
         if a + b > 0.0:
@@ -145,55 +232,83 @@ cdef inline double told(const float *counts, Py_ssize_t missing, Py_ssize_t n_cl
     return gain + 2.0 * (xlogx(below + above) - xlogx(below) - xlogx(above))
 
 
-cdef inline int maybe_split(Tree *tree, Slots *slots, int32_t at, Py_ssize_t n_classes) noexcept nogil:
-    """Split a leaf on its best candidate if that tells enough; -1 without memory."""
+cdef inline void add_sides(const Runs *pool, const Run *run, Py_ssize_t j, Sides *total) noexcept nogil:
+    """Add up what a candidate has counted of all classes."""
+    cdef Py_ssize_t at = run.start
+    cdef Py_ssize_t last = run.start + run.n
+    cdef Sides sides
+    total.below = total.above = total.missing = 0.0
+    while at < last:
+        at = next_class(pool, at, last, j, &sides)
+        total.below += sides.below
+        total.above += sides.above
+        total.missing += sides.missing
+
+
+cdef inline int split_on(
+    Tree *tree, Slots *slots, int32_t at, Py_ssize_t j, Py_ssize_t missing, Py_ssize_t n_classes
+) noexcept nogil:
+    """Split a leaf on a candidate; the children start with what that has counted; -1 without memory."""
     cdef int32_t slot = tree.slots[at]
-    cdef Py_ssize_t best_candidate = -1
-    cdef Py_ssize_t best_missing = 0
-    cdef double best = 0.0
-    cdef double rounding = 1e-9 * slots.weights[slot]  # gains that differ by less are equal; the first is taken
-    cdef double gain
-    cdef const float *counts
-    cdef bint any_missing
-    cdef Py_ssize_t c, k, missing
-    for c in range(slot * CANDIDATES, (slot + 1) * CANDIDATES):
-        if not slots.ready[c]:
-            continue
-        counts = slots.counts + c * SIDES * n_classes
-        any_missing = False
-        for k in range(n_classes):
-            any_missing |= counts[2 * n_classes + k] > 0.0
-        for missing in range(2):
-            if missing == 1 and not any_missing:
-                break
-            gain = told(counts, missing, n_classes)
-            if gain > best + rounding:
-                best, best_candidate = gain, c
-                best_missing = missing if any_missing else heavier_side(counts, n_classes)
-    if best_candidate < 0:
-        return 0
-    if split(tree, at, slots.columns[best_candidate], slots.cuts[best_candidate], <int32_t> best_missing, n_classes):
+    cdef Py_ssize_t c = slot * CANDIDATES + j
+    cdef Py_ssize_t left = tree.n
+    cdef Py_ssize_t place = slots.runs[slot].start
+    cdef Py_ssize_t last = place + slots.runs[slot].n
+    cdef Sides sides
+    if split(tree, at, slots.columns[c], slots.cuts[c], <int32_t> missing, n_classes):
         return -1
-    counts = slots.counts + best_candidate * SIDES * n_classes
-    for k in range(n_classes):
-        tree.counts[(tree.n - 2) * n_classes + k] = counts[k]
-        tree.counts[(tree.n - 1) * n_classes + k] = counts[n_classes + k]
-        tree.counts[(tree.n - 2 + best_missing) * n_classes + k] += counts[2 * n_classes + k]
-    slots.owners[slot] = slots.free
-    slots.free = slot
-    tree.slots[at] = -1
+    while place < last:
+        place = next_class(&slots.counts, place, last, j, &sides)
+        if missing == 0:
+            sides.below += sides.missing
+        else:
+            sides.above += sides.missing
+        if sides.below > 0.0 and add_count(tree, left, sides.label, sides.below):
+            return -1
+        if sides.above > 0.0 and add_count(tree, left + 1, sides.label, sides.above):
+            return -1
+    close_slot(tree, slots, at)
     return 0
 
 
-cdef inline Py_ssize_t heavier_side(const float *counts, Py_ssize_t n_classes) noexcept nogil:
-    """Where a value that is missing later goes, if none was: with the many."""
-    cdef double below = 0.0
-    cdef double above = 0.0
-    cdef Py_ssize_t k
-    for k in range(n_classes):
-        below += counts[k]
-        above += counts[n_classes + k]
-    return below < above
+cdef inline int maybe_split(Tree *tree, Slots *slots, int32_t at, Py_ssize_t n_classes) noexcept nogil:
+    """Split a leaf on its best candidate if that tells enough; -1 without memory."""
+    cdef int32_t slot = tree.slots[at]
+    cdef const Run *run = slots.runs + slot
+    cdef Py_ssize_t best_candidate = -1
+    cdef Py_ssize_t best_missing = 0
+    cdef double best = slots.least
+    cdef double rounding = 1e-9 * slots.weights[slot]  # gains that differ by less are equal; the first is taken
+    cdef double gain
+    cdef Sides total
+    cdef Py_ssize_t j, missing
+    for j in range(CANDIDATES):
+        if not slots.ready[slot * CANDIDATES + j]:
+            continue
+        add_sides(&slots.counts, run, j, &total)
+        for missing in range(2):
+            if missing == 1 and total.missing == 0.0:
+                break
+            gain = told(&slots.counts, run, j, missing)
+            if gain > best + rounding:
+                best, best_candidate = gain, j
+                # Where no value is missing, one that is later goes with the many.
+                best_missing = missing if total.missing > 0.0 else total.below < total.above
+    if best_candidate < 0:
+        return 0
+    return split_on(tree, slots, at, best_candidate, best_missing, n_classes)
+
+
+cdef inline double worth_of_slot(const Tree *tree, Py_ssize_t at) noexcept nogil:
+    """What a split of a leaf may be worth: a share of its rows that are not of the commonest class."""
+    cdef const double *counts = counts_of(tree, at)
+    cdef double most = 0.0
+    cdef double others = 0.0
+    cdef Py_ssize_t j
+    for j in range(tree.runs[at].n):
+        others += min(most, counts[j])
+        most = max(most, counts[j])
+    return PROMISE * others
 
 
 cdef inline int grow_leaf(
@@ -206,11 +321,10 @@ cdef inline int grow_leaf(
     if tree.n + 2 > max_nodes or n_columns == 0:
         return 0
     if slot < 0:
-        if several_classes(tree.counts + at * n_classes, n_classes):
-            return open_slot(tree, slots, at, x, n_columns, random, n_classes)
-        return 0
+        return open_slot(tree, slots, at, x, n_columns, random) if worth_of_slot(tree, at) > slots.least else 0
     before = slots.weights[slot]
-    count(slots, slot, x, y, w, n_columns, random, n_classes)
+    if count(slots, slot, x, y, w, n_columns, random):
+        return -1
     if floor(before / PATIENCE) < floor(slots.weights[slot] / PATIENCE):
         return maybe_split(tree, slots, at, n_classes)
     return 0

@@ -7,7 +7,7 @@ from libc.stdlib cimport free
 from bayesvote.members.trees._kept cimport (
     IN_BLOCK, Kept, draw_below, draw_between, label_at, place_of, value_at, weight_at
 )
-from bayesvote.members.trees._tree cimport Tree, descend, free_tree, plant, resize, several_classes, split
+from bayesvote.members.trees._tree cimport Tree, add_count, plant, put_counts, resize, split
 
 cdef extern from "cuts.h" nogil:
     enum:
@@ -46,6 +46,7 @@ cdef struct Bench:
     Py_ssize_t n_rows
     Py_ssize_t n_lanes  # rows up to whole lanes
     double weight
+    double *counts  # (K,), of all rows of a node
     double *total  # (K,)
     double *below  # (K,)
     double *missing  # (K,)
@@ -219,14 +220,17 @@ cdef inline Py_ssize_t look_at(
     cdef Py_ssize_t first = growth.edges[2 * at]
     cdef Py_ssize_t last = growth.edges[2 * at + 1]
     cdef Py_ssize_t work = NODE_WORK + last - first
-    cdef double *counts = tree.counts + at * n_classes
     cdef Py_ssize_t n = last - first
-    cdef Py_ssize_t q, other, middle
+    cdef Py_ssize_t k, q, other, middle
     cdef Question best
     growth.next += 1
+    for k in range(n_classes):
+        bench.counts[k] = 0.0
     for q in range(first, last):
-        counts[label_at(kept, growth.places[q])] += weight_at(kept, growth.places[q])
-    if late or n < 2 or growth.n_columns == 0 or tree.n + 2 > max_nodes or not several_classes(counts, n_classes):
+        bench.counts[label_at(kept, growth.places[q])] += weight_at(kept, growth.places[q])
+    if put_counts(tree, at, bench.counts, n_classes):
+        return -1
+    if late or n < 2 or growth.n_columns == 0 or tree.n + 2 > max_nodes or tree.runs[at].n < 2:
         return work
     if n > SAMPLE:
         n = SAMPLE
@@ -252,8 +256,8 @@ cdef inline Py_ssize_t look_at(
     return work
 
 
-cdef inline void replay(Growth *growth, const Kept *kept, Py_ssize_t n_classes) noexcept nogil:
-    """Count a row that came after the growth began."""
+cdef inline int replay(Growth *growth, const Kept *kept) noexcept nogil:
+    """Count a row that came after the growth began; -1 without memory."""
     cdef Py_ssize_t place = place_of(kept, growth.counted)
     cdef int32_t at = 0
     cdef float value
@@ -263,8 +267,8 @@ cdef inline void replay(Growth *growth, const Kept *kept, Py_ssize_t n_classes) 
             at = growth.tree.nodes[at].left + growth.tree.nodes[at].missing
         else:
             at = growth.tree.nodes[at].left + (value > growth.tree.nodes[at].threshold)
-    growth.tree.counts[at * n_classes + label_at(kept, place)] += weight_at(kept, place)
     growth.counted += 1
+    return add_count(&growth.tree, at, label_at(kept, place), weight_at(kept, place))
 
 
 cdef inline void stop(Growth *growth) noexcept nogil:
@@ -307,6 +311,7 @@ cdef inline int go_on(
             return -1
         work += done
     while growth.next == growth.tree.n and growth.counted < seen and work < WORK:
-        replay(growth, kept, bench.n_classes)
+        if replay(growth, kept):
+            return -1
         work += REPLAY_WORK
     return growth.next == growth.tree.n and growth.counted == seen

@@ -3,16 +3,16 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
-from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, Slots, free_slots, grow_leaf
+from bayesvote.members.trees._counters cimport CANDIDATES, Counted, Slots, free_slots, grow_leaf
 from bayesvote.members.trees._growth cimport Bench, Growth, begin, go_on, stop
 from bayesvote.members.trees._kept cimport Kept, draw
-from bayesvote.members.trees._tree cimport Tree, free_tree
+from bayesvote.members.trees._tree cimport Tree, add_count, fit, free_tree, pair_of
 
 cdef extern from "cuts.h" nogil:
     void fetch(const void *p)
 
 cdef enum:
-    LINE = 64  # bytes
+    MOST_FETCHED = 8  # classes
 
 
 cdef struct Member:
@@ -64,7 +64,8 @@ cdef inline int learn(
     """Learn a row that fell into a leaf; return 1 if the tree was replaced then, -1 without memory."""
     cdef int64_t last_growth = member.schedule[member.n_schedule - 1] if member.n_schedule else 0
     cdef int complete
-    member.tree.counts[at * rules.n_classes + lesson.y] += lesson.w
+    if add_count(&member.tree, at, lesson.y, lesson.w):
+        return -1
     if member.period == 0 and lesson.seen > last_growth and member.growth.begun == 0:
         if grow_leaf(
             &member.tree, &member.slots, at, lesson.x, lesson.y, lesson.w, lesson.n_columns, &member.random,
@@ -86,6 +87,8 @@ cdef inline int learn(
         member.tree = member.growth.tree
         memset(&member.growth.tree, 0, sizeof(Tree))
         stop(&member.growth)
+        if fit(&member.tree, rules.n_classes):
+            return -1
     return complete
 
 
@@ -96,21 +99,33 @@ cdef inline void free_member(Member *member) noexcept nogil:
     stop(&member.growth)
 
 
+# What a row will need is fetched in two steps: where the runs are, then what is in them.
 cdef inline void fetch_leaf(const Tree *tree, int32_t at, Py_ssize_t n_classes) noexcept nogil:
-    fetch(tree.counts + at * n_classes)
-    fetch(tree.priors + at * n_classes)
-    fetch(tree.parents + at)
+    fetch(tree.runs + at)
+    fetch(tree.priors + pair_of(at) * n_classes)
+    fetch(tree.parents + pair_of(at))
     fetch(tree.slots + at)
 
 
-cdef inline void fetch_slot(const Slots *slots, int32_t slot, Py_ssize_t n_classes) noexcept nogil:
-    cdef Py_ssize_t size = CANDIDATES * SIDES * n_classes
-    cdef Py_ssize_t k
+cdef inline void fetch_counts(const Tree *tree, int32_t at) noexcept nogil:
+    fetch(tree.counts.keys + tree.runs[at].start)
+    fetch(tree.counts.values + tree.runs[at].start * sizeof(double))
+
+
+cdef inline void fetch_slot(const Slots *slots, int32_t slot) noexcept nogil:
     if slot < 0:
         return
     fetch(slots.weights + slot)
     fetch(slots.columns + slot * CANDIDATES)
     fetch(slots.cuts + slot * CANDIDATES)
     fetch(slots.ready + slot * CANDIDATES)
-    for k in range((size * 4 + LINE - 1) // LINE):
-        fetch(slots.counts + slot * size + k * (LINE // 4))
+    fetch(slots.runs + slot)
+
+
+cdef inline void fetch_counted(const Slots *slots, int32_t slot) noexcept nogil:
+    cdef Py_ssize_t j
+    if slot < 0:
+        return
+    fetch(slots.counts.keys + slots.runs[slot].start)
+    for j in range(slots.runs[slot].start, slots.runs[slot].start + min(slots.runs[slot].n, MOST_FETCHED)):
+        fetch(slots.counts.values + j * sizeof(Counted))

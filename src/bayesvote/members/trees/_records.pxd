@@ -5,8 +5,8 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from bayesvote.core.rows cimport RowView, columns_of
-from bayesvote.members.trees._member cimport Member, fetch_leaf, fetch_slot
-from bayesvote.members.trees._tree cimport SMOOTHING, Tree, descend, next_node, resize
+from bayesvote.members.trees._member cimport Member, fetch_counted, fetch_counts, fetch_leaf, fetch_slot
+from bayesvote.members.trees._tree cimport Tree, descend, next_node, pair_of, resize, smooth
 
 cdef extern from "logs.h" nogil:
     void half_log_ratios(double *above, const double *below, Py_ssize_t n)
@@ -148,7 +148,10 @@ cdef inline void find_across(
             fetch_leaf(&members[i].tree, found[i], records.n_classes)
         first = last
     for i in range(m):
-        fetch_slot(&members[i].slots, members[i].tree.slots[found[i]], records.n_classes)
+        fetch_counts(&members[i].tree, found[i])
+        fetch_slot(&members[i].slots, members[i].tree.slots[found[i]])
+    for i in range(m):
+        fetch_counted(&members[i].slots, members[i].tree.slots[found[i]])
 
 
 cdef inline void record(
@@ -156,23 +159,20 @@ cdef inline void record(
     double *above, double *below,
 ) noexcept nogil:
     """Note the leaf of a row, and its odds (of two classes) or shares (of more)."""
-    cdef const double *counts = tree.counts + at * n_classes
-    cdef const float *priors = tree.priors + at * n_classes
+    cdef const float *priors = tree.priors + pair_of(at) * n_classes
     cdef float *noted = records.priors + (row * m + i) * n_classes
+    cdef double weights[2]
     cdef double total
     cdef Py_ssize_t k
     records.leaves[row * m + i] = at
-    records.parents[row * m + i] = tree.parents[at]
+    records.parents[row * m + i] = tree.parents[pair_of(at)]
     for k in range(n_classes):
         noted[k] = priors[k]
     if n_classes == 2:
-        above[row] = counts[1] + SMOOTHING * priors[1]
-        below[row] = counts[0] + SMOOTHING * priors[0]
+        smooth(tree, at, 2, weights)  # a constant, so that no loop is left
+        above[row], below[row] = weights[1], weights[0]
         return
-    total = 0.0
-    for k in range(n_classes):
-        above[row * n_classes + k] = counts[k] + SMOOTHING * priors[k]
-        total += above[row * n_classes + k]
+    total = smooth(tree, at, n_classes, above + row * n_classes)
     for k in range(n_classes):
         below[row * n_classes + k] = total
 

@@ -1,6 +1,11 @@
-"""Members refined over the leaves of all trees: logistic regressions by AdaGrad, one for each rate."""
+"""Members refined over the leaves of all trees: logistic regressions by AdaGrad, one for each rate.
+
+AdaGrad has one sum of squared gradients for each leaf and rate, over all classes: one for each class would double the
+memory, and gives the same errors.
+"""
 
 from libc.math cimport exp, log, sqrt
+from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -18,11 +23,15 @@ cdef extern from *:
     const double FIRST_SHARE
 
 
-# Values and sums of squared gradients of a tree's leaves, (capacity, 2, rates, outputs); a sum of 0: never visited.
+# What a tree's leaves were given, for each leaf that was visited: values (rates, outputs), then sums of squared gradients
+# (rates). A leaf that was split keeps its numbers until both children were visited, which start from them.
 cdef struct LeafValues:
-    float *numbers
+    Py_ssize_t n_nodes
+    Py_ssize_t node_capacity
+    int32_t *places  # of each node's numbers, or -1
+    Py_ssize_t n
     Py_ssize_t capacity
-    Py_ssize_t used
+    float *numbers
 
 
 cdef struct Refined:
@@ -30,22 +39,70 @@ cdef struct Refined:
     Py_ssize_t n_classes
     Py_ssize_t n_outputs  # 1 for two classes, else one per class
     Py_ssize_t n_rates
+    Py_ssize_t n_values  # of a leaf: rates times outputs
+    Py_ssize_t n_numbers  # values and sums
     double *rates
     LeafValues *trees
 
 
-cdef inline int keep_leaf(LeafValues *leaves, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Have room for a leaf of so many numbers; -1 without memory."""
-    cdef Py_ssize_t capacity = max(<Py_ssize_t> 8, 2 * leaves.capacity)
-    if at >= leaves.capacity:
-        while capacity <= at:
-            capacity *= 2
+cdef inline int32_t place_of_leaf(const LeafValues *leaves, Py_ssize_t at) noexcept nogil:
+    """Return where the numbers of a node are, -1 if it was never visited."""
+    return leaves.places[at] if 0 <= at < leaves.n_nodes else -1
+
+
+cdef inline int reserve_leaves(LeafValues *leaves, Py_ssize_t n_nodes, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
+    """Have room for nodes, and for n leaves of ``size`` numbers each; -1 without memory."""
+    cdef Py_ssize_t capacity = max(n_nodes, leaves.node_capacity + leaves.node_capacity // 4 + 8)
+    if n_nodes > leaves.node_capacity:
+        if resize(<void **> &leaves.places, capacity * sizeof(int32_t)):
+            return -1
+        leaves.node_capacity = capacity
+    capacity = max(n, leaves.capacity + leaves.capacity // 4 + 8)
+    if n > leaves.capacity:
         if resize(<void **> &leaves.numbers, capacity * size * sizeof(float)):
             return -1
-        memset(leaves.numbers + leaves.capacity * size, 0, (capacity - leaves.capacity) * size * sizeof(float))
         leaves.capacity = capacity
-    leaves.used = max(leaves.used, at + 1)
     return 0
+
+
+cdef inline int fit_leaves(LeafValues *leaves, Py_ssize_t size) noexcept nogil:
+    """Give back the room that leaves do not use; -1 without memory."""
+    if leaves.n_nodes < leaves.node_capacity and leaves.n_nodes > 0:
+        if resize(<void **> &leaves.places, leaves.n_nodes * sizeof(int32_t)):
+            return -1
+        leaves.node_capacity = leaves.n_nodes
+    if leaves.n < leaves.capacity and leaves.n > 0:
+        if resize(<void **> &leaves.numbers, leaves.n * size * sizeof(float)):
+            return -1
+        leaves.capacity = leaves.n
+    return 0
+
+
+cdef inline float *visit(LeafValues *leaves, Py_ssize_t at, Py_ssize_t parent, Py_ssize_t size) noexcept nogil:
+    """Return room for the numbers of a leaf that is visited for the first time, NULL without memory.
+
+    When the other child of its parent was visited before, that is the parent's, which nobody needs any more.
+    """
+    cdef Py_ssize_t sibling = ((at - 1) ^ 1) + 1
+    cdef int32_t place = place_of_leaf(leaves, parent)
+    if reserve_leaves(leaves, at + 1, leaves.n + 1, size):
+        return NULL
+    while leaves.n_nodes <= at:
+        leaves.places[leaves.n_nodes] = -1
+        leaves.n_nodes += 1
+    if place >= 0 and place_of_leaf(leaves, sibling) >= 0:
+        leaves.places[parent] = -1
+    else:
+        place = <int32_t> leaves.n
+        leaves.n += 1
+    leaves.places[at] = place
+    return leaves.numbers + place * size
+
+
+cdef inline void free_leaves(LeafValues *leaves) noexcept nogil:
+    free(leaves.places)
+    free(leaves.numbers)
+    memset(leaves, 0, sizeof(LeafValues))
 
 
 cdef inline float *numbers_of(
@@ -57,22 +114,23 @@ cdef inline float *numbers_of(
     """
     cdef LeafValues *leaves = refined.trees + i
     cdef Py_ssize_t c = refined.n_outputs
-    cdef Py_ssize_t half = refined.n_rates * c
     cdef Py_ssize_t at = records.leaves[r * refined.n_trees + i]
     cdef Py_ssize_t parent = records.parents[r * refined.n_trees + i]
     cdef const float *priors = records.priors + (r * refined.n_trees + i) * refined.n_classes
     cdef float *numbers = spare
     cdef const float *above = NULL
+    cdef int32_t place = place_of_leaf(leaves, at)
     cdef double start
     cdef Py_ssize_t j, k, q
-    if at < leaves.used and leaves.numbers[(2 * at + 1) * half] > 0.0:
-        return leaves.numbers + 2 * at * half
+    if place >= 0:
+        return leaves.numbers + place * refined.n_numbers
+    place = place_of_leaf(leaves, parent)
     if spare == NULL:
-        if keep_leaf(leaves, at, 2 * half):
+        numbers = visit(leaves, at, parent, refined.n_numbers)
+        if numbers == NULL:
             return NULL
-        numbers = leaves.numbers + 2 * at * half
-    if 0 <= parent < leaves.used and leaves.numbers[(2 * parent + 1) * half] > 0.0:
-        above = leaves.numbers + 2 * parent * half
+    if place >= 0:
+        above = leaves.numbers + place * refined.n_numbers
     for k in range(c):
         start = 2.0 * scores[i * c + k]
         if above != NULL:
@@ -81,7 +139,8 @@ cdef inline float *numbers_of(
         for q in range(refined.n_rates):
             j = q * c + k
             numbers[j] = <float> ((above[j] if above != NULL else 0.0) + start)
-            numbers[half + j] = 1.0
+    for q in range(refined.n_rates):
+        numbers[refined.n_values + q] = 1.0
     return numbers
 
 
@@ -112,21 +171,26 @@ cdef inline void step(
 ) noexcept nogil:
     """Correct the leaves of a row; those of a tree that was replaced after it are forgotten."""
     cdef Py_ssize_t m = refined.n_trees
-    cdef Py_ssize_t half = refined.n_rates * refined.n_outputs
+    cdef Py_ssize_t c = refined.n_outputs
     cdef LeafValues *leaves
     cdef float *values
     cdef float *sums
-    cdef Py_ssize_t i, j
+    cdef double squares, root
+    cdef Py_ssize_t i, j, q
     for i in range(m):
         leaves = refined.trees + i
-        values = leaves.numbers + 2 * half * records.leaves[r * m + i]
-        sums = values + half
-        for j in range(half):
-            sums[j] = <float> (sums[j] + gradient[j] * gradient[j])
-            values[j] = <float> (values[j] - refined.rates[j // refined.n_outputs] * gradient[j] / sqrt(sums[j]))
+        values = leaves.numbers + refined.n_numbers * leaves.places[records.leaves[r * m + i]]
+        sums = values + refined.n_values
+        for q in range(refined.n_rates):
+            squares = 0.0
+            for j in range(q * c, (q + 1) * c):
+                squares += gradient[j] * gradient[j]
+            sums[q] = <float> (sums[q] + squares)
+            root = sqrt(sums[q])
+            for j in range(q * c, (q + 1) * c):
+                values[j] = <float> (values[j] - refined.rates[q] * gradient[j] / root)
         if records.renewed[r * m + i]:
-            memset(leaves.numbers, 0, leaves.used * 2 * half * sizeof(float))
-            leaves.used = 0
+            free_leaves(leaves)
 
 
 cdef inline int refine(
@@ -135,32 +199,38 @@ cdef inline int refine(
     """Score rows, and learn each after its scores if there are weights and its own is above 0; -1 without memory."""
     cdef Py_ssize_t m = refined.n_trees
     cdef Py_ssize_t c = refined.n_outputs
-    cdef Py_ssize_t half = refined.n_rates * c
-    cdef double *total = <double *> calloc(2 * half, sizeof(double))
-    cdef float *spare = <float *> calloc(2 * half, sizeof(float))
+    cdef Py_ssize_t n_values = refined.n_values
+    cdef double *total = <double *> calloc(2 * n_values, sizeof(double))
+    cdef float *spare = <float *> calloc(refined.n_numbers, sizeof(float))
     cdef int failed = total == NULL or spare == NULL
     cdef float *numbers
+    cdef int32_t place
     cdef bint taught
     cdef Py_ssize_t r, i, j
     for r in range(records.n if not failed else 0):
         taught = w != NULL and w[r] > 0.0
-        memset(total, 0, half * sizeof(double))
+        memset(total, 0, n_values * sizeof(double))
+        for i in range(m if r + 2 < records.n else 0):
+            if records.leaves[(r + 2) * m + i] < refined.trees[i].n_nodes:
+                fetch(refined.trees[i].places + records.leaves[(r + 2) * m + i])
         for i in range(m if r + 1 < records.n else 0):
-            fetch(refined.trees[i].numbers + 2 * half * records.leaves[(r + 1) * m + i])
+            place = place_of_leaf(refined.trees + i, records.leaves[(r + 1) * m + i])
+            if place >= 0:
+                fetch(refined.trees[i].numbers + refined.n_numbers * place)
         for i in range(m):
             numbers = numbers_of(refined, records, r, i, out + r * width, NULL if taught else spare)
             if numbers == NULL:
                 failed = 1
                 break
-            for j in range(half):
+            for j in range(n_values):
                 total[j] += numbers[j]
         if failed:
             break
-        for j in range(half):
+        for j in range(n_values):
             out[r * width + m * c + j] = 0.5 * total[j]
         if taught:
-            find_gradient(refined, total, y[r], w[r], total + half)
-            step(refined, records, r, total + half)
+            find_gradient(refined, total, y[r], w[r], total + n_values)
+            step(refined, records, r, total + n_values)
     free(total)
     free(spare)
     return -1 if failed else 0

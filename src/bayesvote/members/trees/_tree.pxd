@@ -4,6 +4,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, realloc
 
+from bayesvote.members.trees._runs cimport Run, Runs, find_key, free_runs, insert_key, make_room, pack
+
 cdef extern from *:
     """
     /* Weight of what the parent says about the classes, beside the rows of a leaf. */
@@ -24,14 +26,16 @@ cdef struct Node:
     int32_t missing
 
 
+# Children are stored in pairs, side by side: the root is pair 0, nodes 1 and 2 are pair 1, and so on.
 cdef struct Tree:
     Py_ssize_t n
     Py_ssize_t capacity
     Node *nodes
-    int32_t *parents
     int32_t *slots  # of the leaf's candidates for a split, or -1
-    double *counts  # (capacity, K), weight of the rows; of an inner node, when it was split
-    float *priors  # (capacity, K), probabilities that the parent gave the classes when it was split
+    Run *runs  # of the classes that occurred, each with the weight of its rows; of an inner node, when it was split
+    Runs counts
+    int32_t *parents  # of each pair; -1 for the root
+    float *priors  # (pairs, K), probabilities that the parent gave the classes when it was split
 
 
 cdef inline bint is_leaf(const Node *nodes, int32_t at) noexcept nogil:
@@ -59,70 +63,154 @@ cdef inline int resize(void **array, Py_ssize_t bytes) noexcept nogil:
     return 0
 
 
-cdef inline int reserve(Tree *tree, Py_ssize_t n, Py_ssize_t n_classes) noexcept nogil:
-    """Have room for n nodes; -1 without memory."""
-    cdef Py_ssize_t capacity = max(<Py_ssize_t> 8, 2 * tree.capacity)
-    if n <= tree.capacity:
-        return 0
-    while capacity < n:
-        capacity *= 2
+cdef inline Py_ssize_t pair_of(Py_ssize_t at) noexcept nogil:
+    return (at + 1) >> 1
+
+
+cdef inline int resize_tree(Tree *tree, Py_ssize_t capacity, Py_ssize_t n_classes) noexcept nogil:
+    """Make the arrays of this many nodes; -1 without memory."""
+    cdef Py_ssize_t n_pairs = pair_of(capacity - 1) + 1
     if (
         resize(<void **> &tree.nodes, capacity * sizeof(Node))
-        or resize(<void **> &tree.parents, capacity * sizeof(int32_t))
         or resize(<void **> &tree.slots, capacity * sizeof(int32_t))
-        or resize(<void **> &tree.counts, capacity * n_classes * sizeof(double))
-        or resize(<void **> &tree.priors, capacity * n_classes * sizeof(float))
+        or resize(<void **> &tree.runs, capacity * sizeof(Run))
+        or resize(<void **> &tree.parents, n_pairs * sizeof(int32_t))
+        or resize(<void **> &tree.priors, n_pairs * n_classes * sizeof(float))
     ):
         return -1
     tree.capacity = capacity
     return 0
 
 
+cdef inline int reserve(Tree *tree, Py_ssize_t n, Py_ssize_t n_classes) noexcept nogil:
+    """Have room for n nodes; -1 without memory."""
+    if n <= tree.capacity:
+        return 0
+    return resize_tree(tree, max(n, tree.capacity + tree.capacity // 4 + 2), n_classes)
+
+
+cdef inline int fit(Tree *tree, Py_ssize_t n_classes) noexcept nogil:
+    """Give back the room that a tree does not use; -1 without memory."""
+    return resize_tree(tree, tree.n, n_classes) or pack(&tree.counts, sizeof(double), tree.runs, tree.n, 0)
+
+
 cdef inline void free_tree(Tree *tree) noexcept nogil:
     free(tree.nodes)
-    free(tree.parents)
     free(tree.slots)
-    free(tree.counts)
+    free(tree.runs)
+    free(tree.parents)
     free(tree.priors)
+    free_runs(&tree.counts)
     tree.nodes = NULL
     tree.parents = tree.slots = NULL
-    tree.counts = NULL
+    tree.runs = NULL
     tree.priors = NULL
     tree.n = tree.capacity = 0
 
 
-cdef inline void add_leaf(Tree *tree, int32_t parent, Py_ssize_t n_classes) noexcept nogil:
-    """Add a leaf without rows, for which there is room."""
-    cdef int32_t at = <int32_t> tree.n
-    cdef double total = 0.0
-    cdef double share
+cdef inline double *counts_of(const Tree *tree, Py_ssize_t at) noexcept nogil:
+    """The weights of the classes in a node's run."""
+    return <double *> tree.counts.values + tree.runs[at].start
+
+
+cdef inline int add_count(Tree *tree, Py_ssize_t at, Py_ssize_t label, double w) noexcept nogil:
+    """Count a row of a class in a node; -1 without memory."""
+    cdef Py_ssize_t place = find_key(&tree.counts, tree.runs + at, <int32_t> label)
+    if place < 0:
+        place = insert_key(&tree.counts, sizeof(double), tree.runs, tree.n, at, <int32_t> label)
+        if place < 0:
+            return -1
+    (<double *> tree.counts.values)[place] += w
+    return 0
+
+
+cdef inline int put_counts(Tree *tree, Py_ssize_t at, const double *counts, Py_ssize_t n_classes) noexcept nogil:
+    """Give a node without rows the weights of all classes; -1 without memory."""
+    cdef Py_ssize_t n = 0
     cdef Py_ssize_t k
+    for k in range(n_classes):
+        n += counts[k] > 0.0
+    if make_room(&tree.counts, sizeof(double), tree.runs, tree.n, n):
+        return -1
+    tree.runs[at].start = <int32_t> tree.counts.used
+    tree.runs[at].n = <int32_t> n
+    for k in range(n_classes):
+        if counts[k] > 0.0:
+            tree.counts.keys[tree.counts.used] = <int32_t> k
+            (<double *> tree.counts.values)[tree.counts.used] = counts[k]
+            tree.counts.used += 1
+    tree.counts.live += n
+    return 0
+
+
+cdef inline double smoothed_of(
+    const Tree *tree, Py_ssize_t at, Py_ssize_t n_classes, Py_ssize_t k, Py_ssize_t *place
+) noexcept nogil:
+    """Weight of a class in a node, what the parent says included; ``place`` walks along the run with ``k``."""
+    cdef double weight = SMOOTHING * tree.priors[pair_of(at) * n_classes + k]
+    cdef const Run *run = tree.runs + at
+    if place[0] < run.start + run.n and tree.counts.keys[place[0]] == k:
+        weight += (<double *> tree.counts.values)[place[0]]
+        place[0] += 1
+    return weight
+
+
+cdef inline double smooth(const Tree *tree, Py_ssize_t at, Py_ssize_t n_classes, double *weights) noexcept nogil:
+    """Weights of all classes in a node, what the parent says included; return their sum."""
+    cdef const float *priors = tree.priors + pair_of(at) * n_classes
+    cdef const Run *run = tree.runs + at
+    cdef double total = 0.0
+    cdef Py_ssize_t k, j
+    for k in range(n_classes):
+        weights[k] = SMOOTHING * priors[k]
+    for j in range(run.start, run.start + run.n):
+        weights[tree.counts.keys[j]] += (<double *> tree.counts.values)[j]
+    for k in range(n_classes):
+        total += weights[k]
+    return total
+
+
+cdef inline void set_leaf(Tree *tree, int32_t at) noexcept nogil:
+    """Make a node a leaf without rows."""
     tree.nodes[at].threshold = INFINITY
     tree.nodes[at].column = 0
     tree.nodes[at].left = at
     tree.nodes[at].missing = 0
-    tree.parents[at] = parent
     tree.slots[at] = -1
-    if parent >= 0:
-        for k in range(n_classes):
-            total += tree.counts[parent * n_classes + k] + SMOOTHING * tree.priors[parent * n_classes + k]
+    tree.runs[at].start = tree.runs[at].n = 0
+
+
+cdef inline void add_pair(Tree *tree, int32_t parent, Py_ssize_t n_classes) noexcept nogil:
+    """Add two leaves without rows, for which there is room, below a node."""
+    cdef Py_ssize_t pair = pair_of(tree.n)
+    cdef Py_ssize_t place = tree.runs[parent].start
+    cdef double total = 0.0
+    cdef double share
+    cdef Py_ssize_t k
     for k in range(n_classes):
-        tree.counts[at * n_classes + k] = 0.0
-        if parent >= 0:
-            share = tree.counts[parent * n_classes + k] + SMOOTHING * tree.priors[parent * n_classes + k]
-            share /= total
-        else:
-            share = 1.0 / n_classes
-        tree.priors[at * n_classes + k] = <float> max(share, LEAST_PRIOR)
-    tree.n += 1
+        total += smoothed_of(tree, parent, n_classes, k, &place)
+    place = tree.runs[parent].start
+    for k in range(n_classes):
+        share = smoothed_of(tree, parent, n_classes, k, &place) / total
+        tree.priors[pair * n_classes + k] = <float> max(share, LEAST_PRIOR)
+    tree.parents[pair] = parent
+    set_leaf(tree, <int32_t> tree.n)
+    set_leaf(tree, <int32_t> tree.n + 1)
+    tree.n += 2
 
 
 cdef inline int plant(Tree *tree, Py_ssize_t n_classes) noexcept nogil:
     """Start with a root that is a leaf; -1 without memory."""
+    cdef double share = 1.0 / n_classes
+    cdef Py_ssize_t k
     tree.n = 0
     if reserve(tree, 1, n_classes):
         return -1
-    add_leaf(tree, -1, n_classes)
+    for k in range(n_classes):
+        tree.priors[k] = <float> max(share, LEAST_PRIOR)
+    tree.parents[0] = -1
+    set_leaf(tree, 0)
+    tree.n = 1
     return 0
 
 
@@ -136,14 +224,5 @@ cdef inline int split(
     tree.nodes[at].column = column
     tree.nodes[at].left = <int32_t> tree.n
     tree.nodes[at].missing = missing
-    add_leaf(tree, at, n_classes)
-    add_leaf(tree, at, n_classes)
+    add_pair(tree, at, n_classes)
     return 0
-
-
-cdef inline bint several_classes(const double *counts, Py_ssize_t n_classes) noexcept nogil:
-    cdef Py_ssize_t k
-    cdef Py_ssize_t found = 0
-    for k in range(n_classes):
-        found += counts[k] > 0.0
-    return found > 1

@@ -5,7 +5,6 @@ learn them, on as many threads as call it, and ``refine`` does so for the refine
 trees recorded.
 """
 
-from threading import Lock
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,18 +19,22 @@ from bayesvote.core.arrays cimport (
     own_longs, own_octets, own_words, words
 )
 from bayesvote.core.rows cimport RowView, columns_of, view_rows
-from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, new_slot
+from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, Counted, Slots, new_slot
 from bayesvote.members.trees._growth cimport Bench, go_on
 from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, find_narrowest, free_kept, keep, place_of, value_at
 from bayesvote.members.trees._member cimport (
-    Lesson, Member, Rules, begin_growth, fetch_leaf, fetch_slot, free_member, learn
+    Lesson, Member, Rules, begin_growth, fetch_counted, fetch_counts, fetch_leaf, fetch_slot, free_member, learn
 )
+from bayesvote.members.trees._pruning cimport bytes_of_leaves, bytes_of_numbers, bytes_of_pair, bytes_of_slot, prune
 from bayesvote.members.trees._records cimport (
     ABREAST, Records, fill_tile, find_across, find_leaves, free_records, lay_records, narrow_weight, record,
     write_scores
 )
-from bayesvote.members.trees._refined cimport LeafValues, Refined, refine
-from bayesvote.members.trees._tree cimport Tree, add_leaf, descend, is_leaf, plant, reserve, resize
+from bayesvote.members.trees._refined cimport LeafValues, Refined, free_leaves, refine, reserve_leaves
+from bayesvote.members.trees._runs cimport Run, Runs, count_items, make_room
+from bayesvote.members.trees._tree cimport (
+    Node, Tree, add_count, add_pair, counts_of, descend, is_leaf, plant, put_counts, reserve
+)
 
 cdef extern from "cuts.h" nogil:
     Py_ssize_t take_next(Py_ssize_t *next)
@@ -45,7 +48,6 @@ cdef enum:
 cdef class Forest:
     """The trees of a bank; see :class:`bayesvote.members.trees.TreeBank`."""
 
-    cdef readonly object lock  # held while rows are learned, and while they are scored
     cdef object settings
     cdef object schedule  # kept alive
     cdef Py_ssize_t n_trees, n_classes, n_outputs, n_features
@@ -61,9 +63,10 @@ cdef class Forest:
     cdef double *w
     cdef Py_ssize_t *y
     cdef Py_ssize_t next_tree
+    cdef Py_ssize_t max_bytes  # 0 if there is no bound
+    cdef bint is_due  # whether it is time to look at the memory
 
     def __cinit__(self, settings, state):
-        self.lock = Lock()
         self.settings = settings
         self.n_trees = len(settings.windows)
         self.n_features, self.n_classes = settings.n_features, settings.n_classes
@@ -71,8 +74,11 @@ cdef class Forest:
         self.rules.n_classes = self.n_classes
         self.rules.max_nodes, self.rules.longest = settings.max_nodes, settings.longest_growth
         self.kept.max_columns = settings.max_columns
+        self.max_bytes = settings.max_bytes
         self.refined.n_trees, self.refined.n_classes = self.n_trees, self.n_classes
         self.refined.n_outputs, self.refined.n_rates = self.n_outputs, len(settings.rates)
+        self.refined.n_values = self.refined.n_rates * self.n_outputs
+        self.refined.n_numbers = self.refined.n_values + self.refined.n_rates
         self.members = <Member *> calloc(self.n_trees, sizeof(Member))
         self.refined.trees = <LeafValues *> calloc(self.n_trees, sizeof(LeafValues))
         self.refined.rates = <double *> calloc(max(<Py_ssize_t> 1, self.refined.n_rates), sizeof(double))
@@ -111,7 +117,7 @@ cdef class Forest:
                 free_member(self.members + i)
         if self.refined.trees:
             for i in range(self.n_trees):
-                free(self.refined.trees[i].numbers)
+                free_leaves(self.refined.trees + i)
         free(self.members)
         free(self.refined.trees)
         free(self.refined.rates)
@@ -129,7 +135,10 @@ cdef class Forest:
     # Learning.
 
     def take(self, rows, y, w, Py_ssize_t first, Py_ssize_t last):
-        """Lay out a block of at most ``IN_BLOCK`` rows, and keep those that weigh something."""
+        """Lay out at most ``IN_BLOCK`` rows and keep those that weigh something; return where the next block begins.
+
+        With a bound on memory a block ends when so many rows were learned, wherever it began: then ``prune`` is due.
+        """
         y, w = contiguous(y), contiguous(w)
         cdef RowView view
         view_rows(rows, &view)
@@ -140,6 +149,7 @@ cdef class Forest:
         cdef int64_t seen = self.kept.seen
         cdef Py_ssize_t r, k, t
         cdef int failed = 0
+        self.is_due = False
         with nogil:
             for r in range(last - first):
                 t = first + r
@@ -158,6 +168,10 @@ cdef class Forest:
                 self.columns_after[r] = self.kept.n_columns
                 self.w[r] = narrow_weight(w_[t]) if w_[t] > 0.0 else 0.0
                 self.y[r] = y_[t]
+                if self.max_bytes and w_[t] > 0.0 and seen % IN_BLOCK == 0:
+                    last = t + 1
+                    self.is_due = True
+                    break
             failed = lay_records(
                 &self.records, last - first, max(<Py_ssize_t> 1, self.kept.n_columns), self.n_trees, self.n_classes
             )
@@ -177,6 +191,7 @@ cdef class Forest:
             self.next_tree = 0
         if failed:
             raise MemoryError
+        return last
 
     def advance(self, Py_ssize_t first, out):
         """Let trees that no other thread has taken yet score and learn the block; its scores go to ``out[first:]``."""
@@ -198,13 +213,14 @@ cdef class Forest:
     cdef double *make_bench(self, Bench *bench) except NULL:
         """Room for a block's odds, twice, and for sums over classes."""
         cdef Py_ssize_t n_odds = IN_BLOCK * self.n_outputs
-        cdef double *room = <double *> calloc(2 * n_odds + 3 * self.n_classes, sizeof(double))
+        cdef double *room = <double *> calloc(2 * n_odds + 4 * self.n_classes, sizeof(double))
         if room == NULL:
             raise MemoryError
         bench.n_classes = self.n_classes
         bench.total = room + 2 * n_odds
         bench.below = bench.total + self.n_classes
         bench.missing = bench.below + self.n_classes
+        bench.counts = bench.missing + self.n_classes
         return room
 
     cdef int advance_tree(
@@ -229,7 +245,9 @@ cdef class Forest:
         for r in range(records.n):
             if r + AHEAD < records.n:
                 fetch_leaf(tree, found[r + AHEAD], self.n_classes)
-                fetch_slot(&member.slots, tree.slots[found[r + AHEAD // 2]], self.n_classes)
+                fetch_counts(tree, found[r + AHEAD // 2])
+                fetch_slot(&member.slots, tree.slots[found[r + AHEAD // 2]])
+                fetch_counted(&member.slots, tree.slots[found[r + 1]])
             lesson.x = records.tile + r * records.width
             at = descend(tree.nodes, lesson.x, found[r])  # it may have been split since
             record(tree, at, r, i, self.n_trees, self.n_classes, records, above, below)
@@ -255,6 +273,67 @@ cdef class Forest:
             failed = refine(&self.refined, &self.records, self.y, self.w, width, out_)
         if failed:
             raise MemoryError
+
+    def prune(self):
+        """Prune the largest tree by a quarter until the forest needs no more memory than it may, when that is due.
+
+        Trees of recent rows are left alone as long as others have splits. When a quarter of the memory is free, splits
+        and slots need be worth only half as much as before.
+        """
+        cdef Py_ssize_t total, before, i
+        cdef int failed = 0
+        if not self.is_due:
+            return
+        with nogil:
+            total = self.used_bytes()
+            if with_room(total) < self.max_bytes - self.max_bytes // 4:
+                for i in range(self.n_trees):
+                    self.members[i].slots.least *= 0.5
+            while with_room(total) > self.max_bytes and not failed:
+                i = self.largest()
+                if i < 0:
+                    break
+                before = self.bytes_of_member(i)
+                failed = prune(
+                    &self.members[i].tree, &self.members[i].slots, self.refined.trees + i, &self.refined, before // 4
+                )
+                total -= before - self.bytes_of_member(i)
+        if failed:
+            raise MemoryError
+
+    cdef Py_ssize_t bytes_of_member(self, Py_ssize_t i) noexcept nogil:
+        """Bytes that a tree uses, with its candidates and refined numbers."""
+        return bytes_of_numbers(&self.members[i].tree, &self.members[i].slots, self.n_classes) + bytes_of_leaves(
+            self.refined.trees + i, self.refined.n_numbers
+        )
+
+    cdef Py_ssize_t used_bytes(self) noexcept nogil:
+        """Bytes that are used, as they follow from the state: without room to spare."""
+        cdef Py_ssize_t n_rows = min(self.kept.seen, <int64_t> (self.kept.n_blocks * IN_BLOCK))
+        cdef Py_ssize_t total = n_rows * (self.kept.n_columns * sizeof(float) + sizeof(Block) // IN_BLOCK)
+        cdef Slots none
+        cdef Py_ssize_t i
+        memset(&none, 0, sizeof(Slots))
+        for i in range(self.n_trees):
+            total += self.bytes_of_member(i)
+            if self.members[i].growth.begun:
+                total += bytes_of_numbers(&self.members[i].growth.tree, &none, self.n_classes)
+        return total
+
+    cdef Py_ssize_t largest(self) noexcept nogil:
+        """The largest tree with a split, of the first rows if there is one; -1 without any."""
+        cdef Py_ssize_t best = -1
+        cdef Py_ssize_t most = 0
+        cdef Py_ssize_t i
+        cdef bint recent
+        for recent in range(2):
+            for i in range(self.n_trees):
+                if (self.members[i].period > 0) == recent and self.members[i].tree.n > 1:
+                    if self.bytes_of_member(i) > most:
+                        best, most = i, self.bytes_of_member(i)
+            if best >= 0:
+                break
+        return best
 
     def score(self, rows, Py_ssize_t first, Py_ssize_t last, out):
         """Score some rows; nothing changes."""
@@ -298,6 +377,9 @@ cdef class Forest:
             else:
                 find_leaves(&self.members[i].tree, records, 0, found)
             for r in range(records.n):
+                if r + AHEAD < records.n:
+                    fetch_leaf(&self.members[i].tree, found[r + AHEAD], self.n_classes)
+                    fetch_counts(&self.members[i].tree, found[r + AHEAD // 2])
                 record(
                     &self.members[i].tree, found[r], r, i, self.n_trees, self.n_classes, records, above, below
                 )
@@ -308,8 +390,7 @@ cdef class Forest:
 
     def state(self):
         """What was learned, as arrays by name, without room to spare."""
-        with self.lock:
-            return {**self.rows_state(), **self.trees_state()}
+        return {**self.rows_state(), **self.trees_state()}
 
     cdef dict rows_state(self):
         cdef Py_ssize_t n = min(self.kept.seen, <int64_t> (self.kept.n_blocks * IN_BLOCK))
@@ -333,7 +414,7 @@ cdef class Forest:
         }
 
     def restore_rows(self, state):
-        """Take up the rows of a state that was checked."""
+        """Restore the rows of a state that was checked."""
         cdef const float *rows = floats(state.rows)
         cdef const int32_t *from_labels = ints(state.labels)
         cdef const float *from_weights = floats(state.weights)
@@ -353,16 +434,23 @@ cdef class Forest:
     cdef dict trees_state(self):
         cdef Py_ssize_t m = self.n_trees
         cdef Py_ssize_t k = self.n_classes
-        cdef Py_ssize_t per_leaf = 2 * self.refined.n_rates * self.n_outputs
-        cdef Py_ssize_t per_slot = CANDIDATES * SIDES * k
+        cdef Py_ssize_t n_values = self.refined.n_values
+        cdef Py_ssize_t n_rates = self.refined.n_rates
         cdef Py_ssize_t n_nodes = 0
+        cdef Py_ssize_t n_counts = 0
         cdef Py_ssize_t n_slots = 0
-        cdef Py_ssize_t i, at, s, node, slot, used
+        cdef Py_ssize_t n_counted = 0
+        cdef Py_ssize_t n_visited = 0
+        cdef Py_ssize_t i, j, at, s, node, slot, counted, visited
         cdef Member *member
         for i in range(m):
-            n_nodes += self.members[i].tree.n
-            for at in range(self.members[i].tree.n):
-                n_slots += self.members[i].tree.slots[at] >= 0
+            member = self.members + i
+            n_nodes += member.tree.n
+            n_counts += count_items(member.tree.runs + 1, member.tree.n - 1)
+            for at in range(member.tree.n):
+                n_slots += member.tree.slots[at] >= 0
+            n_counted += count_items(member.slots.runs, member.slots.n)
+            n_visited += self.refined.trees[i].n
         found = {
             "random": np.empty(m, dtype=np.uint64),
             "growth_begun": np.empty(m, dtype=np.int64),
@@ -373,14 +461,22 @@ cdef class Forest:
             "thresholds": np.empty(n_nodes, dtype=np.float32),
             "lefts": np.empty(n_nodes, dtype=np.int32),
             "missing": np.empty(n_nodes, dtype=np.uint8),
-            "counts": np.empty((n_nodes, k)),
+            "root_counts": np.zeros((m, k)),
+            "count_sizes": np.zeros(n_nodes, dtype=np.int32),
+            "count_labels": np.empty(n_counts, dtype=np.int32),
+            "counts": np.empty(n_counts),
+            "least_worths": np.empty(m),
             "slot_nodes": np.empty(n_slots, dtype=np.int64),
             "slot_weights": np.empty(n_slots),
             "slot_columns": np.empty((n_slots, CANDIDATES), dtype=np.int32),
             "slot_cuts": np.empty((n_slots, CANDIDATES), dtype=np.float32),
             "slot_ready": np.empty((n_slots, CANDIDATES), dtype=np.int8),
-            "slot_counts": np.empty((n_slots, CANDIDATES, SIDES, k), dtype=np.float32),
-            "refined": np.zeros((n_nodes, 2, self.refined.n_rates, self.n_outputs), dtype=np.float32),
+            "slot_sizes": np.empty(n_slots, dtype=np.int32),
+            "slot_keys": np.empty(n_counted, dtype=np.int32),
+            "slot_counts": np.empty((n_counted, CANDIDATES, SIDES), dtype=np.float32),
+            "refined_nodes": np.empty(n_visited, dtype=np.int64),
+            "refined": np.empty((n_visited, n_rates, self.n_outputs), dtype=np.float32),
+            "refined_sums": np.empty((n_visited, n_rates), dtype=np.float32),
         }
         cdef uint64_t *random = own_words(found["random"])
         cdef int64_t *growth_begun = own_longs(found["growth_begun"])
@@ -391,15 +487,25 @@ cdef class Forest:
         cdef float *thresholds = own_floats(found["thresholds"])
         cdef int32_t *lefts = own_ints(found["lefts"])
         cdef uint8_t *missing = own_octets(found["missing"])
+        cdef double *root_counts = own_doubles(found["root_counts"])
+        cdef int32_t *count_sizes = own_ints(found["count_sizes"])
+        cdef int32_t *count_labels = own_ints(found["count_labels"])
         cdef double *counts = own_doubles(found["counts"])
         cdef int64_t *slot_nodes = own_longs(found["slot_nodes"])
+        cdef double *least_worths = own_doubles(found["least_worths"])
         cdef double *slot_weights = own_doubles(found["slot_weights"])
         cdef int32_t *slot_columns = own_ints(found["slot_columns"])
         cdef float *slot_cuts = own_floats(found["slot_cuts"])
         cdef int8_t *slot_ready = own_codes(found["slot_ready"])
+        cdef int32_t *slot_sizes = own_ints(found["slot_sizes"])
+        cdef int32_t *slot_keys = own_ints(found["slot_keys"])
         cdef float *slot_counts = own_floats(found["slot_counts"])
+        cdef int64_t *refined_nodes = own_longs(found["refined_nodes"])
         cdef float *refined = own_floats(found["refined"])
-        node = slot = 0
+        cdef float *refined_sums = own_floats(found["refined_sums"])
+        cdef const float *numbers
+        cdef Run *run
+        node = slot = counted = visited = 0
         for i in range(m):
             member = self.members + i
             random[i] = member.random
@@ -407,10 +513,11 @@ cdef class Forest:
             growth_seeds[i] = member.growth.seed if member.growth.begun else 0
             growth_columns[i] = member.growth.n_columns if member.growth.begun else 0
             sizes[i] = member.tree.n
-            used = min(self.refined.trees[i].used, member.tree.n)
-            if used > 0:  # memcpy takes no NULL, not even for nothing
-                memcpy(refined + node * per_leaf, self.refined.trees[i].numbers, used * per_leaf * sizeof(float))
-            memcpy(counts + node * k, member.tree.counts, member.tree.n * k * sizeof(double))
+            least_worths[i] = member.slots.least
+            for j in range(member.tree.runs[0].n):
+                root_counts[i * k + member.tree.counts.keys[member.tree.runs[0].start + j]] = (
+                    counts_of(&member.tree, 0)[j]
+                )
             for at in range(member.tree.n):
                 if is_leaf(member.tree.nodes, <int32_t> at):
                     columns[node], thresholds[node], lefts[node], missing[node] = -1, 0.0, 0, 0
@@ -419,23 +526,44 @@ cdef class Forest:
                     thresholds[node] = member.tree.nodes[at].threshold
                     lefts[node] = member.tree.nodes[at].left
                     missing[node] = <uint8_t> member.tree.nodes[at].missing
+                run = member.tree.runs + at
+                if at > 0 and run.n > 0:  # memcpy takes no NULL, not even for nothing
+                    count_sizes[node] = run.n
+                    memcpy(count_labels, member.tree.counts.keys + run.start, run.n * sizeof(int32_t))
+                    memcpy(counts, counts_of(&member.tree, at), run.n * sizeof(double))
+                    count_labels += run.n
+                    counts += run.n
                 s = member.tree.slots[at]
                 if s >= 0:
+                    run = member.slots.runs + s
                     slot_nodes[slot] = node
                     slot_weights[slot] = member.slots.weights[s]
                     memcpy(slot_columns + slot * CANDIDATES, member.slots.columns + s * CANDIDATES, CANDIDATES * 4)
                     memcpy(slot_cuts + slot * CANDIDATES, member.slots.cuts + s * CANDIDATES, CANDIDATES * 4)
                     memcpy(slot_ready + slot * CANDIDATES, member.slots.ready + s * CANDIDATES, CANDIDATES)
-                    memcpy(slot_counts + slot * per_slot, member.slots.counts + s * per_slot, per_slot * 4)
+                    slot_sizes[slot] = run.n
+                    if run.n > 0:
+                        memcpy(slot_keys + counted, member.slots.counts.keys + run.start, run.n * sizeof(int32_t))
+                        memcpy(
+                            slot_counts + counted * CANDIDATES * SIDES,
+                            member.slots.counts.values + run.start * sizeof(Counted), run.n * sizeof(Counted),
+                        )
+                    counted += run.n
                     slot += 1
+                if at < self.refined.trees[i].n_nodes and self.refined.trees[i].places[at] >= 0:
+                    refined_nodes[visited] = node
+                    numbers = (
+                        self.refined.trees[i].numbers + self.refined.trees[i].places[at] * self.refined.n_numbers
+                    )
+                    memcpy(refined + visited * n_values, numbers, n_values * sizeof(float))
+                    memcpy(refined_sums + visited * n_rates, numbers + n_values, n_rates * sizeof(float))
+                    visited += 1
                 node += 1
         return found
 
     def restore_trees(self, state):
-        """Take up the trees of a state that was checked; growths under way are brought to where they were."""
+        """Restore the trees of a state that was checked; growths under way are brought to where they were."""
         cdef Py_ssize_t k = self.n_classes
-        cdef Py_ssize_t per_leaf = 2 * self.refined.n_rates * self.n_outputs
-        cdef Py_ssize_t per_slot = CANDIDATES * SIDES * k
         cdef const uint64_t *random = words(state.random)
         cdef const int64_t *growth_begun = longs(state.growth_begun)
         cdef const uint64_t *growth_seeds = words(state.growth_seeds)
@@ -445,74 +573,151 @@ cdef class Forest:
         cdef const float *thresholds = floats(state.thresholds)
         cdef const int32_t *lefts = ints(state.lefts)
         cdef const uint8_t *missing = octets(state.missing)
+        cdef const double *root_counts = doubles(state.root_counts)
+        cdef const int32_t *count_sizes = ints(state.count_sizes)
+        cdef const int32_t *count_labels = ints(state.count_labels)
         cdef const double *counts = doubles(state.counts)
-        cdef const int64_t *slot_nodes = longs(state.slot_nodes)
-        cdef const double *slot_weights = doubles(state.slot_weights)
-        cdef const int32_t *slot_columns = ints(state.slot_columns)
-        cdef const float *slot_cuts = floats(state.slot_cuts)
-        cdef const int8_t *slot_ready = <const int8_t *> data(state.slot_ready, b"i", 1, False)
-        cdef const float *slot_counts = floats(state.slot_counts)
-        cdef const float *refined = floats(state.refined)
-        cdef Py_ssize_t n_slots = dim(state.slot_nodes, 0)
         cdef Py_ssize_t node = 0
-        cdef Py_ssize_t slot = 0
-        cdef Py_ssize_t i, at, s
+        cdef Py_ssize_t n_counts, i, at
         cdef Member *member
         for i in range(self.n_trees):
             member = self.members + i
             member.random = random[i]
             if reserve(&member.tree, sizes[i], k) or plant(&member.tree, k):
                 raise MemoryError
-            if per_leaf:
-                self.refined.trees[i].capacity = self.refined.trees[i].used = sizes[i]
-                if resize(<void **> &self.refined.trees[i].numbers, sizes[i] * per_leaf * sizeof(float)):
-                    raise MemoryError
-                memcpy(self.refined.trees[i].numbers, refined + node * per_leaf, sizes[i] * per_leaf * sizeof(float))
+            n_counts = 0
+            for at in range(sizes[i]):
+                n_counts += count_sizes[node + at]
+            if make_room(&member.tree.counts, sizeof(double), member.tree.runs, 0, n_counts):
+                raise MemoryError
+            if put_counts(&member.tree, 0, root_counts + i * k, k):
+                raise MemoryError
             self.restore_tree(
                 &member.tree, sizes[i], columns + node, thresholds + node, lefts + node, missing + node,
-                counts + node * k,
+                count_sizes + node, count_labels, counts,
             )
-            while slot < n_slots and slot_nodes[slot] < node + sizes[i]:
-                at = slot_nodes[slot] - node
-                s = new_slot(&member.slots, <int32_t> at, k)
-                if s < 0:
-                    raise MemoryError
-                member.tree.slots[at] = <int32_t> s
-                member.slots.weights[s] = slot_weights[slot]
-                memcpy(member.slots.columns + s * CANDIDATES, slot_columns + slot * CANDIDATES, CANDIDATES * 4)
-                memcpy(member.slots.cuts + s * CANDIDATES, slot_cuts + slot * CANDIDATES, CANDIDATES * 4)
-                memcpy(member.slots.ready + s * CANDIDATES, slot_ready + slot * CANDIDATES, CANDIDATES)
-                memcpy(member.slots.counts + s * per_slot, slot_counts + slot * per_slot, per_slot * 4)
-                slot += 1
+            count_labels += n_counts
+            counts += n_counts
             node += sizes[i]
             if growth_begun[i]:
                 member.growth.begun = growth_begun[i]
                 member.growth.seed = growth_seeds[i]
                 member.growth.n_columns = growth_columns[i]
                 self.restore_growth(member)
+        self.restore_slots(state)
+        self.restore_refined(state)
 
     cdef int restore_tree(
         self, Tree *tree, Py_ssize_t n, const int32_t *columns, const float *thresholds, const int32_t *lefts,
-        const uint8_t *missing, const double *counts,
+        const uint8_t *missing, const int32_t *count_sizes, const int32_t *count_labels, const double *counts,
     ) except -1:
         """Rebuild a tree from its splits and counts: children are numbered in the order of their parents' splits."""
-        cdef Py_ssize_t k = self.n_classes
-        cdef Py_ssize_t at
+        cdef Py_ssize_t at, j
+        cdef Node *node
         parents = np.full(n, -1, dtype=np.int32)
         cdef int32_t *parents_ = own_ints(parents)
         for at in range(n):
             if columns[at] >= 0:
                 parents_[lefts[at]] = parents_[lefts[at] + 1] = <int32_t> at
-        memcpy(tree.counts, counts, k * sizeof(double))
         for at in range(1, n):
-            add_leaf(tree, parents_[at], k)
-            memcpy(tree.counts + at * k, counts + at * k, k * sizeof(double))
+            if tree.n <= at:
+                add_pair(tree, parents_[at], self.n_classes)
+            for j in range(count_sizes[at]):
+                if add_count(tree, at, count_labels[0], counts[0]):
+                    raise MemoryError
+                count_labels += 1
+                counts += 1
         for at in range(n):
             if columns[at] >= 0:
-                tree.nodes[at].column = columns[at]
-                tree.nodes[at].threshold = thresholds[at]
-                tree.nodes[at].left = lefts[at]
-                tree.nodes[at].missing = missing[at]
+                node = tree.nodes + at
+                node.column, node.threshold, node.left, node.missing = (
+                    columns[at], thresholds[at], lefts[at], missing[at]
+                )
+        return 0
+
+    cdef int restore_slots(self, state) except -1:
+        """Restore the candidates of leaves."""
+        cdef const int64_t *sizes = longs(state.sizes)
+        cdef const int64_t *slot_nodes = longs(state.slot_nodes)
+        cdef const double *least_worths = doubles(state.least_worths)
+        cdef const double *slot_weights = doubles(state.slot_weights)
+        cdef const int32_t *slot_columns = ints(state.slot_columns)
+        cdef const float *slot_cuts = floats(state.slot_cuts)
+        cdef const int8_t *slot_ready = <const int8_t *> data(state.slot_ready, b"i", 1, False)
+        cdef const int32_t *slot_sizes = ints(state.slot_sizes)
+        cdef const int32_t *slot_keys = ints(state.slot_keys)
+        cdef const float *slot_counts = floats(state.slot_counts)
+        cdef Py_ssize_t n_slots = dim(state.slot_nodes, 0)
+        cdef Py_ssize_t node = 0
+        cdef Py_ssize_t slot = 0
+        cdef Py_ssize_t counted = 0
+        cdef Py_ssize_t i, at, s, n
+        cdef Member *member
+        for i in range(self.n_trees):
+            member = self.members + i
+            member.slots.least = least_worths[i]
+            while slot < n_slots and slot_nodes[slot] < node + sizes[i]:
+                at = slot_nodes[slot] - node
+                s = new_slot(&member.slots, <int32_t> at)
+                n = slot_sizes[slot]
+                if s < 0 or make_room(
+                    &member.slots.counts, sizeof(Counted), member.slots.runs, member.slots.n, n
+                ):
+                    raise MemoryError
+                member.tree.slots[at] = <int32_t> s
+                member.slots.weights[s] = slot_weights[slot]
+                memcpy(member.slots.columns + s * CANDIDATES, slot_columns + slot * CANDIDATES, CANDIDATES * 4)
+                memcpy(member.slots.cuts + s * CANDIDATES, slot_cuts + slot * CANDIDATES, CANDIDATES * 4)
+                memcpy(member.slots.ready + s * CANDIDATES, slot_ready + slot * CANDIDATES, CANDIDATES)
+                if n > 0:
+                    member.slots.runs[s].start = <int32_t> member.slots.counts.used
+                    member.slots.runs[s].n = <int32_t> n
+                    memcpy(
+                        member.slots.counts.keys + member.slots.counts.used, slot_keys + counted, n * sizeof(int32_t)
+                    )
+                    memcpy(
+                        member.slots.counts.values + member.slots.counts.used * sizeof(Counted),
+                        slot_counts + counted * CANDIDATES * SIDES, n * sizeof(Counted),
+                    )
+                    member.slots.counts.used += n
+                    member.slots.counts.live += n
+                counted += n
+                slot += 1
+            node += sizes[i]
+        return 0
+
+    cdef int restore_refined(self, state) except -1:
+        """Restore the numbers of the refined members."""
+        cdef const int64_t *sizes = longs(state.sizes)
+        cdef const int64_t *refined_nodes = longs(state.refined_nodes)
+        cdef const float *refined = floats(state.refined)
+        cdef const float *refined_sums = floats(state.refined_sums)
+        cdef Py_ssize_t n_values = self.refined.n_values
+        cdef Py_ssize_t n_rates = self.refined.n_rates
+        cdef float *numbers
+        cdef Py_ssize_t n_visited = dim(state.refined_nodes, 0)
+        cdef Py_ssize_t node = 0
+        cdef Py_ssize_t first = 0
+        cdef Py_ssize_t i, n, q
+        cdef LeafValues *leaves
+        for i in range(self.n_trees):
+            n = 0
+            while first + n < n_visited and refined_nodes[first + n] < node + sizes[i]:
+                n += 1
+            if n > 0:
+                leaves = self.refined.trees + i
+                if reserve_leaves(leaves, sizes[i], n, self.refined.n_numbers):
+                    raise MemoryError
+                leaves.n_nodes, leaves.n = sizes[i], n
+                for q in range(sizes[i]):
+                    leaves.places[q] = -1
+                for q in range(n):
+                    leaves.places[refined_nodes[first + q] - node] = <int32_t> q
+                    numbers = leaves.numbers + q * self.refined.n_numbers
+                    memcpy(numbers, refined + (first + q) * n_values, n_values * sizeof(float))
+                    memcpy(numbers + n_values, refined_sums + (first + q) * n_rates, n_rates * sizeof(float))
+            first += n
+            node += sizes[i]
         return 0
 
     cdef int restore_growth(self, Member *member) except -1:
@@ -535,9 +740,7 @@ cdef class Forest:
 
     def bytes(self):
         """How much memory is in use, roughly: rows, nodes, candidates, refined members."""
-        cdef Py_ssize_t k = self.n_classes
-        cdef Py_ssize_t per_node = sizeof(double) * k + sizeof(float) * k + 24
-        cdef Py_ssize_t per_slot = CANDIDATES * (9 + 4 * SIDES * k) + 12
+        cdef Py_ssize_t per_leaf = self.refined.n_numbers * sizeof(float)
         cdef Py_ssize_t total = 0
         cdef Py_ssize_t i, r
         for i in range(self.kept.n_blocks):
@@ -546,7 +749,27 @@ cdef class Forest:
                 for r in range(IN_BLOCK):
                     total += self.kept.blocks[i].widths[r] * sizeof(float)
         for i in range(self.n_trees):
-            total += (self.members[i].tree.capacity + self.members[i].growth.tree.capacity) * per_node
-            total += self.members[i].slots.capacity * per_slot
-            total += self.refined.trees[i].capacity * 2 * self.refined.n_rates * self.n_outputs * sizeof(float)
+            total += bytes_of_tree(&self.members[i].tree, self.n_classes)
+            total += bytes_of_tree(&self.members[i].growth.tree, self.n_classes)
+            total += bytes_of_slots(&self.members[i].slots)
+            total += self.refined.trees[i].node_capacity * sizeof(int32_t) + self.refined.trees[i].capacity * per_leaf
         return total
+
+
+cdef Py_ssize_t with_room(Py_ssize_t used) noexcept nogil:
+    """Bytes with the room to grow that arrays have at most: a quarter."""
+    return used + used // 4
+
+
+cdef Py_ssize_t bytes_of_runs(const Runs *pool, Py_ssize_t size) noexcept nogil:
+    return pool.capacity * (sizeof(int32_t) + size)
+
+
+cdef Py_ssize_t bytes_of_tree(const Tree *tree, Py_ssize_t n_classes) noexcept nogil:
+    cdef Py_ssize_t per_node = sizeof(Node) + sizeof(int32_t) + sizeof(Run)
+    cdef Py_ssize_t nodes = tree.capacity * per_node + (tree.capacity // 2 + 1) * bytes_of_pair(n_classes)
+    return nodes + bytes_of_runs(&tree.counts, sizeof(double)) if tree.capacity > 0 else 0
+
+
+cdef Py_ssize_t bytes_of_slots(const Slots *slots) noexcept nogil:
+    return slots.capacity * bytes_of_slot() + bytes_of_runs(&slots.counts, sizeof(Counted))

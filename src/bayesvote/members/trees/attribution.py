@@ -111,27 +111,38 @@ def _forest(state: TreeState) -> Forest:
 
 def _scores(state: TreeState, levels: list[Nodes], parents: Nodes) -> tuple[Array, Array]:
     """Scores (nodes, 1 or K) as of a leaf, and what the parents said of the classes before (nodes, K)."""
-    k = state.counts.shape[1]
-    priors = np.full(state.counts.shape, 1 / k)
-    shares = np.empty(state.counts.shape)
+    counts = _counts(state)
+    k = counts.shape[1]
+    priors = np.full(counts.shape, 1 / k)
+    shares = np.empty(counts.shape)
     for level in levels:
         up = parents[level]
         if up[0] >= 0:
             priors[level] = np.maximum(shares[up], _LEAST_PRIOR).astype(np.float32)
-        found = state.counts[level] + _SMOOTHING * priors[level]
+        found = counts[level] + _SMOOTHING * priors[level]
         shares[level] = found / found.sum(axis=1, keepdims=True)
     logs = np.log(shares) / 2
     return (logs[:, 1:] - logs[:, :1] if k == 2 else logs), priors
+
+
+def _counts(state: TreeState) -> Array:
+    """Weights of all classes in all nodes (nodes, K)."""
+    counts = np.zeros((len(state.columns), state.root_counts.shape[1]))
+    counts[np.repeat(np.arange(len(counts)), state.count_sizes), state.count_labels] = state.counts
+    counts[np.cumsum(state.sizes) - state.sizes] = state.root_counts
+    return counts
 
 
 def _refined(
     state: TreeState, levels: list[Nodes], parents: Nodes, lefts: Nodes, scores: Array, priors: Array
 ) -> Array:
     """Values (nodes, rates, 1 or K) of the refined members."""
-    given, visited = state.refined[:, 0].astype(np.float64), state.refined[:, 1]
+    given = np.zeros((len(state.columns), *state.refined.shape[1:]))
     if given.shape[1] == 0:
         return given
-    known = visited.reshape(len(visited), -1)[:, 0] > 0
+    given[state.refined_nodes] = state.refined
+    known = np.zeros(len(given), dtype=np.bool_)
+    known[state.refined_nodes] = True
     logs = np.log(priors)
     prior = logs[:, 1:] - logs[:, :1] if scores.shape[1] == 1 else logs
     from_parent = (parents >= 0) & known[parents]
@@ -139,7 +150,7 @@ def _refined(
     fresh = (2 * scores - np.where(from_parent[:, None], prior, 0.0)) * _FIRST_SHARE / len(state.sizes)
     started = np.where(from_parent[:, None, None], given[parents], 0.0) + fresh[:, None]
     values = np.where(known[:, None, None], given, started)
-    weight = state.counts.sum(axis=1)
+    weight = _counts(state).sum(axis=1)
     for level in levels[::-1]:
         inner = level[state.columns[level] >= 0]
         left, right = lefts[inner], lefts[inner] + 1

@@ -14,13 +14,27 @@ from bayesvote.core.threads import parallel_for
 from bayesvote.members.attribution import Attribution
 from bayesvote.members.base import Bank
 from bayesvote.members.trees.attribution import attributions, kept_rows
-from bayesvote.members.trees.state import BLOCK, Longs, Settings, TreeState, check, empty, least_bytes, without_rows
+from bayesvote.members.trees.state import (
+    BLOCK,
+    Longs,
+    Settings,
+    Sizes,
+    TreeState,
+    check,
+    empty,
+    least_bytes,
+    sizes_of,
+    without_rows,
+    without_zeros,
+)
 
 _FIRST_GROWTH = 4  # rows
 _OFTEN_UNTIL = 500  # rows; trees are grown anew whenever there are half as many rows again
 _SELDOM_FROM = 1000  # rows; then whenever they have doubled
 _MOST_ROWS = 2**24  # kept
 _MOST_NODES = 2**30
+_MOST_RATES = 64
+_LEAST_BYTES = 2**16
 _WORTH_SHARING = 16  # rows; below, starting threads costs more than they save
 
 
@@ -33,16 +47,17 @@ class TreeBank(Bank[TreeState]):
     the log-odds of its probabilities, ``(n_k + 0.3 q_k) / (n + 0.3)``, q being those of its parent when it was split;
     for more than two classes, half the log-probability of each. A missing value goes to the side on which it told most.
 
-    - ``n_trees`` trees are of the first rows. They are grown anew as the rows become more, from all of them, and when
-      there are ``rows_kept`` for the last time; from then on their leaves split by themselves, each when one of eight
-      random cuts that it keeps counts for tells enough.
+    - ``n_trees`` trees are of the first rows. They are grown again from all rows as these become more, for the last
+      time from ``rows_kept``. From then on their leaves split one by one: a leaf keeps counts for eight random cuts,
+      and splits when one of them tells enough.
     - ``recent`` trees are of the last rows, and so follow a change: ``(window, count, every)`` means ``count``
-      trees, each from the last ``window`` rows, one of them grown anew ``every`` so many rows, in turn.
+      trees, each from the last ``window`` rows, one of them grown again after ``every`` rows, in turn.
     - ``refined`` members are logistic regressions (softmax, for more classes) on the leaves that a row falls into
-      in all trees, by AdaGrad with these rates: what the trees say together, corrected row by row.
+      in all trees, by AdaGrad with these rates: what the trees say together, corrected row by row. A leaf has one sum
+      of squared gradients for each rate, over all classes.
 
-    No row waits for a tree to be grown: that is done beside the stream, a few nodes with each row, and the tree takes
-    the place of the old one when it is complete and has counted the rows that came meanwhile.
+    No row waits for a tree to be grown. Each row grows a few nodes of the new tree. The tree replaces the old one when
+    it is complete and has counted the rows that arrived in the meantime.
 
     Features are kept and compared in single precision: values of a feature that differ by less than one part in
     ten million are the same. A feature counts from the row on in which it is first other than 0. Rows of weight zero
@@ -59,10 +74,16 @@ class TreeBank(Bank[TreeState]):
     rows_kept : int
         Rows that trees are grown from. They take 5 bytes a row and feature.
     max_nodes : int
-        Nodes that a tree may have. A node needs some 40 bytes and 8 per refined member with two classes, leaves that
-        go on growing some 300 more.
+        Nodes that a tree may have. A node needs about 40 bytes, 2 for each class, and 12 for each class that occurred
+        there. A leaf that keeps growing needs 100 more, and 70 for each class that occurred since. A leaf that refined
+        members visited needs 4 for each of them and each class, and 4 more for each of them; with two classes 8.
     max_features : int
         Features that trees may ask about: the first that are seen to be other than 0.
+    max_bytes : int or None
+        Memory that rows, trees and refined members may need together, at least 65,536 bytes. Near the bound, trees
+        give up the splits and candidates that are worth least, and keep growing where it matters more. The memory is
+        checked after every 256 rows learned. Rows take at most half of it: trees ask about the first features that
+        fit. None means no bound.
 
     Examples
     --------
@@ -83,6 +104,9 @@ class TreeBank(Bank[TreeState]):
     rows_kept: int = 8192
     max_nodes: int = 16384
     max_features: int = 4096
+    max_bytes: int | None = None
+
+    version = 2
 
     def __post_init__(self) -> None:
         """Check the configuration."""
@@ -94,6 +118,8 @@ class TreeBank(Bank[TreeState]):
         for name, most in (("rows_kept", _MOST_ROWS), ("max_nodes", _MOST_NODES)):
             if getattr(self, name) > most:
                 raise ValueError(f"{who}: {name} must be at most {most}, got {getattr(self, name)}.")
+        if self.max_bytes is not None:
+            integer(who, "max_bytes", self.max_bytes, least=_LEAST_BYTES)
         for group in self.recent:
             if not isinstance(group, Sequence) or len(group) != 3:
                 raise ValueError(f"{who}: recent must hold groups (window, count, every), got {group!r}.")
@@ -106,6 +132,10 @@ class TreeBank(Bank[TreeState]):
                 )
         for rate in self.refined:
             positive(who, "rates of refined members", rate)
+        if len(self.refined) > _MOST_RATES:
+            raise ValueError(
+                f"{who}: refined must hold at most {_MOST_RATES} rates, got {len(self.refined)}. Leave some out."
+            )
         if self.total_trees == 0:
             raise ValueError(f"{who}: there must be a tree, got n_trees=0 and no recent ones.")
         self._forest: Any = None
@@ -128,7 +158,8 @@ class TreeBank(Bank[TreeState]):
     @property
     def state(self) -> TreeState | None:
         """What was learned, without room to spare; None before the start."""
-        return None if self._forest is None else TreeState(phases=self._phases, **self._forest.state())
+        with self.read_lock():
+            return None if self._forest is None else TreeState(phases=self._phases, **self._forest.state())
 
     def ready(self, state: TreeState, shape: Shape) -> Callable[[], None]:
         """Make a forest of a state."""
@@ -150,7 +181,7 @@ class TreeBank(Bank[TreeState]):
         m = self.total_trees
         phases = rng.permutation(m)
         settings = self._settings(Shape(n_features, n_classes), phases)
-        return empty(settings, m, 0, 0, 0)._replace(
+        return empty(settings, Sizes(m))._replace(
             phases=phases,
             column_of=np.full(n_features, -1, dtype=np.int32),
             random=rng.integers(2**64, size=m, dtype=np.uint64),
@@ -161,25 +192,22 @@ class TreeBank(Bank[TreeState]):
     def score(self, rows: Rows) -> Array:
         """Score checked rows."""
         forest, out = started(self.who, self._forest), self.empty_scores(rows.n)
-        with forest.lock:
-            parallel_for(
-                lambda first, last: forest.score(rows, first, last, out), rows.n, worth=rows.n >= _WORTH_SHARING
-            )
+        parallel_for(lambda first, last: forest.score(rows, first, last, out), rows.n, worth=rows.n >= _WORTH_SHARING)
         return self.shaped(out)
 
     def advance(self, rows: Rows, y: Labels, w: Array) -> Array:
         """Score checked row t before learning row t."""
         forest, out = started(self.who, self._forest), self.empty_scores(rows.n)
-        for top in range(0, rows.n, BLOCK):
-            end = min(top + BLOCK, rows.n)
-            # Whoever wants scores meanwhile waits for a block, not for all rows.
-            with forest.lock:
-                forest.take(rows, y, w, top, end)
-                # Trees do not know of each other: each thread takes the next one, until there is none.
-                trees = partial(self._advance_trees, top, out)
-                parallel_for(trees, self.total_trees, worth=end - top >= _WORTH_SHARING)
-                if self.refined:
-                    forest.refine(top, out)
+        top = 0
+        while top < rows.n:
+            end = forest.take(rows, y, w, top, min(top + BLOCK, rows.n))
+            # Trees do not know of each other: each thread takes the next one, until there is none.
+            trees = partial(self._advance_trees, top, out)
+            parallel_for(trees, self.total_trees, worth=end - top >= _WORTH_SHARING)
+            if self.refined:
+                forest.refine(top, out)
+            forest.prune()
+            top = end
         return self.shaped(out)
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
@@ -202,15 +230,16 @@ class TreeBank(Bank[TreeState]):
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
         """The size of trees that are one leaf each."""
-        return least_bytes(self.total_trees, len(self.refined), Shape(n_features, n_classes))
+        return least_bytes(self.total_trees, Shape(n_features, n_classes))
 
     def template(self, shape: Shape, arrays: Arrays) -> TreeState:
-        """Return a state of the sizes that a file says."""
-        rows = arrays["rows"]
-        if rows.ndim != 2:
-            raise ValueError("rows must have two dimensions")
-        sizes = arrays["columns"].size, arrays["slot_nodes"].size, *rows.shape
-        return empty(self._settings(shape, np.arange(self.total_trees)), *sizes)
+        """Return a state of the sizes that a file says, which may be of an older version."""
+        given = arrays if "root_counts" in arrays else without_zeros(arrays)
+        return empty(self._settings(shape, np.arange(self.total_trees)), sizes_of(given))
+
+    def upgraded(self, version: int, arrays: Arrays) -> Arrays:
+        """Version 1 kept numbers for every node and class."""
+        return without_zeros(arrays) if version == 1 else super().upgraded(version, arrays)
 
     def age(self, state: TreeState) -> int:
         """The rows seen."""
@@ -218,7 +247,7 @@ class TreeBank(Bank[TreeState]):
 
     def validate(self, state: TreeState) -> None:
         """Refuse what the kernels would take for an index, and negative counts."""
-        shape = Shape(len(state.column_of), state.counts.shape[1])
+        shape = Shape(len(state.column_of), state.root_counts.shape[1])
         check(state, self._settings(shape, np.arange(self.total_trees)))
 
     def memory(self) -> int:
@@ -237,6 +266,8 @@ class TreeBank(Bank[TreeState]):
         ]
         windows, periods, offsets = zip(*first, *recent, strict=True)
         slack = max(BLOCK, self.rows_kept // 4)
+        capacity = -(-(self.rows_kept + slack + BLOCK) // BLOCK) * BLOCK
+        most = self.max_features if self.max_bytes is None else max(1, self.max_bytes // 2 // (4 * capacity))
         return Settings(
             *shape,
             windows=list(windows),
@@ -245,9 +276,10 @@ class TreeBank(Bank[TreeState]):
             offsets=list(offsets),
             rates=tuple(map(float, self.refined)),
             max_nodes=self.max_nodes,
-            max_columns=min(self.max_features, shape.n_features),
-            capacity=-(-(self.rows_kept + slack + BLOCK) // BLOCK) * BLOCK,
+            max_columns=min(most, self.max_features, shape.n_features),
+            capacity=capacity,
             longest_growth=slack // 2,
+            max_bytes=self.max_bytes or 0,
         )
 
 

@@ -1,12 +1,12 @@
 """What a bank of trees has learned, and the checks of it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array
-from bayesvote.core.state import MOST_ROWS, Shape, require, within
+from bayesvote.core.state import MOST_ROWS, Arrays, Shape, require, within
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -15,7 +15,7 @@ Singles = NDArray[np.float32]
 
 # As the kernels have them.
 CANDIDATES = 8  # cuts that a leaf keeps counts for
-SIDES = 3  # of a cut: at most, above, missing
+SIDES = 2  # of a cut: at most, above
 _OF_ROWS = ("rows", "labels", "weights")
 BLOCK = 256  # rows are learned and kept in blocks of so many
 
@@ -34,6 +34,7 @@ class Settings(NamedTuple):
     max_columns: int
     capacity: int  # rows kept, among them those that come while a tree grows
     longest_growth: int  # rows that may come until then
+    max_bytes: int  # that all of it may need, or 0
 
 
 class TreeState(NamedTuple):
@@ -54,17 +55,37 @@ class TreeState(NamedTuple):
     thresholds: Singles
     lefts: Ints  # place of the left child in its tree; the right one follows
     missing: NDArray[np.uint8]  # side of missing values
-    counts: Array  # (nodes, K)
+    root_counts: Array  # (m, K), weights of the classes in the roots; when a root was split, if it was
+    count_sizes: Ints  # (nodes,), classes that occurred in a node; 0 for roots
+    count_labels: Ints  # (counts,), these classes, ascending in a node
+    counts: Array  # (counts,), their weights
+    least_worths: Array  # (m,), what a split or a slot of a tree must be worth, or 0 if memory was never short
     slot_nodes: Longs  # (slots,), leaves with candidates for a split
     slot_weights: Array
     slot_columns: Ints  # (slots, candidates)
     slot_cuts: Singles
     slot_ready: NDArray[np.int8]  # whether there is a cut, or only a first value
-    slot_counts: Singles  # (slots, candidates, sides, K)
-    refined: Singles  # (nodes, 2, rates, 1 or K), values and sums of squared gradients
+    slot_sizes: Ints  # (slots,), keys of a slot
+    slot_keys: Ints  # (keys,): 2 k for the values of class k on the sides of the cuts, 2 k + 1 for its missing values
+    slot_counts: Singles  # (keys, candidates, sides); of missing values the first numbers, one per candidate
+    refined_nodes: Longs  # (visited,), leaves that refined members have visited, and parents of others
+    refined: Singles  # (visited, rates, 1 or K)
+    refined_sums: Singles  # (visited, rates), sums of squared gradients over the classes
 
 
-def empty(settings: Settings, n_nodes: int, n_slots: int, n_rows: int, n_columns: int) -> TreeState:
+class Sizes(NamedTuple):
+    """Lengths of the arrays of a state."""
+
+    nodes: int
+    counts: int = 0
+    slots: int = 0
+    keys: int = 0
+    visited: int = 0
+    rows: int = 0
+    columns: int = 0
+
+
+def empty(settings: Settings, n: Sizes) -> TreeState:
     """Return a state of these sizes in which all is 0."""
     m, k = len(settings.windows), settings.n_classes
     outputs = 1 if k == 2 else k
@@ -72,27 +93,97 @@ def empty(settings: Settings, n_nodes: int, n_slots: int, n_rows: int, n_columns
         phases=np.zeros(m, dtype=np.int64),
         seen=np.zeros(1, dtype=np.int64),
         column_of=np.zeros(settings.n_features, dtype=np.int32),
-        rows=np.zeros((n_rows, n_columns), dtype=np.float32),
-        labels=np.zeros(n_rows, dtype=np.int32),
-        weights=np.zeros(n_rows, dtype=np.float32),
+        rows=np.zeros((n.rows, n.columns), dtype=np.float32),
+        labels=np.zeros(n.rows, dtype=np.int32),
+        weights=np.zeros(n.rows, dtype=np.float32),
         random=np.zeros(m, dtype=np.uint64),
         growth_begun=np.zeros(m, dtype=np.int64),
         growth_seeds=np.zeros(m, dtype=np.uint64),
         growth_columns=np.zeros(m, dtype=np.int64),
         sizes=np.zeros(m, dtype=np.int64),
-        columns=np.zeros(n_nodes, dtype=np.int32),
-        thresholds=np.zeros(n_nodes, dtype=np.float32),
-        lefts=np.zeros(n_nodes, dtype=np.int32),
-        missing=np.zeros(n_nodes, dtype=np.uint8),
-        counts=np.zeros((n_nodes, k)),
-        slot_nodes=np.zeros(n_slots, dtype=np.int64),
-        slot_weights=np.zeros(n_slots),
-        slot_columns=np.zeros((n_slots, CANDIDATES), dtype=np.int32),
-        slot_cuts=np.zeros((n_slots, CANDIDATES), dtype=np.float32),
-        slot_ready=np.zeros((n_slots, CANDIDATES), dtype=np.int8),
-        slot_counts=np.zeros((n_slots, CANDIDATES, SIDES, k), dtype=np.float32),
-        refined=np.zeros((n_nodes, 2, len(settings.rates), outputs), dtype=np.float32),
+        columns=np.zeros(n.nodes, dtype=np.int32),
+        thresholds=np.zeros(n.nodes, dtype=np.float32),
+        lefts=np.zeros(n.nodes, dtype=np.int32),
+        missing=np.zeros(n.nodes, dtype=np.uint8),
+        root_counts=np.zeros((m, k)),
+        count_sizes=np.zeros(n.nodes, dtype=np.int32),
+        count_labels=np.zeros(n.counts, dtype=np.int32),
+        counts=np.zeros(n.counts),
+        least_worths=np.zeros(m),
+        slot_nodes=np.zeros(n.slots, dtype=np.int64),
+        slot_weights=np.zeros(n.slots),
+        slot_columns=np.zeros((n.slots, CANDIDATES), dtype=np.int32),
+        slot_cuts=np.zeros((n.slots, CANDIDATES), dtype=np.float32),
+        slot_ready=np.zeros((n.slots, CANDIDATES), dtype=np.int8),
+        slot_sizes=np.zeros(n.slots, dtype=np.int32),
+        slot_keys=np.zeros(n.keys, dtype=np.int32),
+        slot_counts=np.zeros((n.keys, CANDIDATES, SIDES), dtype=np.float32),
+        refined_nodes=np.zeros(n.visited, dtype=np.int64),
+        refined=np.zeros((n.visited, len(settings.rates), outputs), dtype=np.float32),
+        refined_sums=np.zeros((n.visited, len(settings.rates)), dtype=np.float32),
     )
+
+
+def sizes_of(arrays: Arrays) -> Sizes:
+    """Return the lengths of the arrays that a file brings."""
+    require(arrays["rows"].ndim == 2, "rows must have two dimensions")
+    names = "columns", "counts", "slot_nodes", "slot_keys", "refined_nodes"
+    return Sizes(*(arrays[name].size for name in names), *arrays["rows"].shape)
+
+
+# Version 1 kept numbers for every node and class. Its sums of squared gradients began at 1 for each class.
+_OLD_SHAPES = {"counts": 2, "columns": 1, "sizes": 1, "lefts": 1, "slot_counts": 4, "refined": 4}
+
+
+def without_zeros(arrays: Arrays) -> Arrays:
+    """Bring the arrays of version 1 to this version: of classes that did not occur nothing is kept."""
+    for name, n_axes in _OLD_SHAPES.items():
+        require(arrays[name].ndim == n_axes, f"{name} must have {n_axes} dimensions")
+    sizes, columns, old = arrays["sizes"], arrays["columns"], arrays["counts"]
+    require(within(sizes, 1, len(columns)), "sizes must be those of the trees")
+    require(int(sizes.sum()) == len(columns) == len(old), "sizes must be those of the trees")
+    roots = np.cumsum(sizes) - sizes
+    counts = np.array(old)
+    counts[roots] = 0.0
+    at, labels = np.nonzero(counts)
+    # (slots, candidates, sides, classes) to (slots, classes, 2, numbers): a line of numbers for each key
+    by_class = np.moveaxis(arrays["slot_counts"], 3, 1)
+    n_slots, n_classes = by_class.shape[:2]
+    require(by_class.shape[1:] == (old.shape[1], CANDIDATES, 3), "slot_counts must be of candidates, sides and classes")
+    lines = np.zeros((n_slots, n_classes, 2, CANDIDATES * SIDES), dtype=np.float32)
+    lines[:, :, 0] = by_class[..., :SIDES].reshape(n_slots, n_classes, CANDIDATES * SIDES)
+    lines[:, :, 1, :CANDIDATES] = by_class[..., SIDES]
+    lines = lines.reshape(n_slots, 2 * n_classes, CANDIDATES, SIDES)
+    slots, keys = np.nonzero(lines.any(axis=(2, 3)))
+    old_refined = arrays["refined"]
+    visited = _needed(old_refined, columns, np.repeat(roots, sizes) + arrays["lefts"])
+    sums = old_refined[visited, 1].sum(axis=-1, dtype=np.float64)
+    return {
+        **arrays,
+        "root_counts": old[roots],
+        "count_sizes": np.bincount(at, minlength=len(old)).astype(np.int32),
+        "count_labels": labels.astype(np.int32),
+        "counts": counts[at, labels],
+        "least_worths": np.zeros(len(sizes)),
+        "slot_sizes": np.bincount(slots, minlength=len(lines)).astype(np.int32),
+        "slot_keys": keys.astype(np.int32),
+        "slot_counts": lines[slots, keys],
+        "refined_nodes": visited,
+        "refined": arrays["refined"][visited, 0],
+        "refined_sums": (sums - (old_refined.shape[3] - 1)).astype(np.float32),
+    }
+
+
+def _needed(refined: NDArray[Any], columns: NDArray[Any], lefts: NDArray[Any]) -> Longs:
+    """Return the nodes whose refined numbers are needed: not those of parents whose children both have their own."""
+    require(len(refined) == len(columns) == len(lefts), "refined must be of the nodes")
+    if refined[0].size == 0:
+        return np.zeros(0, dtype=np.int64)
+    visited = refined[:, 1, 0, 0] > 0
+    inner = np.flatnonzero((columns >= 0) & visited)
+    require(within(lefts[inner], 0, len(columns) - 2), "children must be in their tree")
+    visited[inner[visited[lefts[inner]] & visited[lefts[inner] + 1]]] = False
+    return np.flatnonzero(visited)
 
 
 def without_rows(state: TreeState) -> TreeState:
@@ -103,24 +194,26 @@ def without_rows(state: TreeState) -> TreeState:
     return TreeState(**{**fields, **kept, **fresh, "seen": np.zeros_like(state.seen)})
 
 
-def least_bytes(n_trees: int, n_rates: int, shape: Shape) -> int:
+def least_bytes(n_trees: int, shape: Shape) -> int:
     """The size of a state without rows."""
-    outputs = 1 if shape.n_classes == 2 else shape.n_classes
-    return 4 * shape.n_features + n_trees * (61 + 8 * shape.n_classes + 8 * n_rates * outputs)
+    return 4 * shape.n_features + n_trees * (73 + 8 * shape.n_classes)
 
 
 def check(state: TreeState, settings: Settings) -> None:
     """Refuse a state that no stream leads to: kernels trust its indices."""
     _check_rows(state, settings)
     _check_nodes(state, settings)
-    _check_slots(state)
+    _check_counts(state, settings.n_classes)
+    _check_slots(state, settings.n_classes)
     _check_growths(state, settings)
     require(np.array_equal(np.sort(state.phases), np.arange(len(state.phases))), "phases must be a permutation")
-    require(bool(np.all(np.isfinite(state.refined))), "refined must be finite")
-    sums = state.refined[:, 1]
-    visited = sums > 0
-    require(not np.any(sums < 0), "sums of refined members must be at least 0")
-    require(bool(np.all(visited == visited[:, :1, :1])), "refined members must have visited the same leaves")
+    nodes = state.refined_nodes
+    require(within(nodes, 0, len(state.columns) - 1), "refined_nodes must be nodes")
+    require(bool(np.all(np.diff(nodes) > 0)), "refined_nodes must ascend")
+    require(bool(settings.rates) or len(nodes) == 0, "refined_nodes must be empty without refined members")
+    for name in ("refined", "refined_sums"):
+        require(bool(np.all(np.isfinite(getattr(state, name)))), f"{name} must be finite")
+    require(bool(np.all(state.refined_sums > 0)), "refined_sums must be above 0")
 
 
 def _check_rows(state: TreeState, settings: Settings) -> None:
@@ -143,7 +236,6 @@ def _check_nodes(state: TreeState, settings: Settings) -> None:
     require(within(state.columns, -1, state.rows.shape[1] - 1), "columns must be those of the rows, or -1")
     require(within(state.missing, 0, 1), "missing must be 0 or 1")
     require(bool(np.all(np.isfinite(state.thresholds))), "thresholds must be finite")
-    require(bool(np.all((state.counts >= 0) & np.isfinite(state.counts))), "counts must be at least 0")
     leaf = state.columns < 0
     blank = (state.thresholds == 0) & (state.lefts == 0) & (state.missing == 0)
     require(bool(np.all(blank[leaf])), "leaves must have no question")
@@ -158,7 +250,25 @@ def _check_nodes(state: TreeState, settings: Settings) -> None:
     require(np.array_equal(children, expected), "every node but the root must be the child of one")
 
 
-def _check_slots(state: TreeState) -> None:
+def _check_counts(state: TreeState, n_classes: int) -> None:
+    _check_runs("count_sizes", state.count_sizes, "count_labels", state.count_labels, n_classes)
+    roots = np.cumsum(state.sizes) - state.sizes
+    require(not np.any(state.count_sizes[roots]), "count_sizes of roots must be 0")
+    require(bool(np.all((state.counts > 0) & np.isfinite(state.counts))), "counts must be above 0")
+    finite = np.isfinite(state.root_counts)
+    require(bool(np.all((state.root_counts >= 0) & finite)), "root_counts must be at least 0")
+
+
+def _check_runs(of_sizes: str, sizes: Ints, of_keys: str, keys: Ints, n_keys: int) -> None:
+    """Refuse lists of keys, side by side, that are not those of their owners, or do not ascend."""
+    require(within(sizes, 0, n_keys), f"{of_sizes} must be from 0 to {n_keys}")
+    require(int(sizes.sum(dtype=np.int64)) == len(keys), f"{of_sizes} must add up to the number of {of_keys}")
+    require(within(keys, 0, n_keys - 1), f"{of_keys} must be from 0 to {n_keys - 1}")
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    require(bool(np.all((np.diff(keys) > 0) | (np.diff(owner) > 0))), f"{of_keys} must ascend")
+
+
+def _check_slots(state: TreeState, n_classes: int) -> None:
     nodes = state.slot_nodes
     require(within(nodes, 0, len(state.columns) - 1), "slots must be of nodes")
     require(bool(np.all(np.diff(nodes) > 0)), "slots must ascend")
@@ -167,7 +277,8 @@ def _check_slots(state: TreeState) -> None:
     require(within(state.slot_ready, 0, 1), "slot_ready must be 0 or 1")
     require(not np.any(np.isinf(state.slot_cuts)), "slot_cuts must be finite, or missing before there is a cut")
     require(not np.any(np.isnan(state.slot_cuts[state.slot_ready == 1])), "slot_cuts must be numbers")
-    for name in ("slot_weights", "slot_counts"):
+    _check_runs("slot_sizes", state.slot_sizes, "slot_keys", state.slot_keys, 2 * n_classes)
+    for name in ("slot_weights", "slot_counts", "least_worths"):
         values = getattr(state, name)
         require(bool(np.all((values >= 0) & np.isfinite(values))), f"{name} must be at least 0")
 
