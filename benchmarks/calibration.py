@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*")
     parser.add_argument("--models", nargs="*", choices=[*MODELS], default=[*MODELS])
     parser.add_argument("--rows", type=int, default=5_000)
-    parser.add_argument("--orders", type=int, default=3)
+    parser.add_argument("--orders", type=int, default=1)
     given = parser.parse_args()
     sets = given.sets or [*DATASETS, *TABLES, *STREAMS]
     print(f"At most {given.rows:,} rows, means of {given.orders} orders; each pair: without, with calibration.\n")

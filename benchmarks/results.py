@@ -67,7 +67,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "trees": _run("trees", 30, "mixed", timed=True),
     "drift": _run("drift", 12, "mixed", "logistic"),
     "posterior": _run("posterior", 1, "logistic"),
-    "calibration": _run("calibration", 30, "default", "mixed", "logistic", "boosters"),
+    "calibration": _run("calibration", 3, "default", "mixed", "logistic", "boosters"),
     "selection": _run("selection", 20, "default", "mixed", "logistic"),
     "passes": _run("passes --seeds 2 3 4 5", 60, "batch"),
     "accuracy": _run("accuracy 2", 20, "default", timed=True),
@@ -184,11 +184,14 @@ def sentence(result: Result) -> str:
     command = f"`{result.benchmark.command}`"
     found = {measured_with(line) for line in result.lines} or {measured_with(result.about)}
     found |= {(f"{name} {number}", result.about.get("date", "")) for name, number in _libraries(result.about)}
-    told = ", ".join(sorted({library for library, _ in found if library}))
+    known = sorted({library for library, _ in found if _release(library)})
+    unknown = sorted({library for library, _ in found if library and not _release(library)})
     days = sorted({day for _, day in found if day})
+    told = ", ".join(known or unknown)
     told += f" ({' and '.join(days)})" if days else ""
+    older = f" Older lines are of unrecorded releases of {' and '.join(unknown)}." if known and unknown else ""
     if not stale_part(result):
-        return f"Measured with {told} by {command}."
+        return f"Measured with {told} by {command}.{older}"
     timed = not result.lines and result.benchmark.timed
     if timed and busy(result.about):
         why = "on a busy machine"
@@ -196,7 +199,7 @@ def sentence(result: Result) -> str:
         why = "before this release"
     else:
         why = "before the model last changed"
-    return f"Measured with {told}, {why}; {command} measures it again."
+    return f"Measured with {told}, {why}; {command} measures it again.{older}"
 
 
 def grid(corner: str, rows: Mapping[str, Mapping[str, float | None]], form: str) -> Iterator[str]:

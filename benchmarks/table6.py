@@ -24,6 +24,7 @@ from configurations import CONFIGURATIONS, LIBRARIES
 
 STORED = Path(__file__).parent / "results" / "table6.jsonl"
 ORDERS = 5
+EARLIER = "by 2026-11-16"  # figures without a date
 
 
 class Figure(NamedTuple):
@@ -38,6 +39,7 @@ class Figure(NamedTuple):
     rows: int
     mistakes: Sequence[int]
     unanswered: Sequence[int] = ()
+    date: str = ""  # empty for figures measured before 0.2.0
 
     @property
     def error(self) -> float:
@@ -74,14 +76,16 @@ def strongest(figures: Iterable[Figure]) -> dict[str, Figure]:
     return {name: best[name] for name in DATASETS if name in best}
 
 
-def tables(path: Path) -> Iterator[str]:
-    """The tables of docs/peers.md."""
-    _, figures = read(path)
+def configurations_table() -> Iterator[str]:
+    """Yield the table of the configurations in docs/peers.md."""
     yield "| configuration | what is made |"
     yield "|---|---|"
     for name, configuration in CONFIGURATIONS.items():
         yield f"| {name} | `{configuration.library.module.partition('.')[0]}.{configuration.what}` |"
-    yield ""
+
+
+def strongest_table(figures: Sequence[Figure]) -> Iterator[str]:
+    """Yield the strongest configuration of each set, and how many could be compared."""
     yield "| set | rows | strongest configuration | error | its orders | ran over all rows | and in all orders |"
     yield "|---|---|---|---|---|---|---|"
     best = strongest(figures)
@@ -95,6 +99,41 @@ def tables(path: Path) -> Iterator[str]:
     yield f"| mean | | | {sum(one.error for one in best.values()) / len(best):.4f} | | | |"
 
 
+def runs_table(figures: Sequence[Figure]) -> Iterator[str]:
+    """Yield, for each configuration, what was cut short, rows without a prediction, and when it was measured."""
+    yield "| configuration | complete on | fewer orders on | fewer rows on | rows without a prediction | measured |"
+    yield "|---|---:|---|---|---|---|"
+    for name in CONFIGURATIONS:
+        own = [one for one in figures if one.configuration == name]
+        complete = sum(one.whole and len(one.mistakes) >= orders(one.set) for one in own)
+        orders_cut = [
+            f"{one.set} ({len(one.mistakes)} of {orders(one.set)})"
+            for one in own
+            if one.whole and len(one.mistakes) < orders(one.set)
+        ]
+        rows_cut = [f"{one.set} ({one.rows:,})" for one in own if not one.whole]
+        counted = [one for one in own if one.unanswered]
+        missing = sum(sum(one.unanswered) for one in counted)
+        of = sum(one.rows * len(one.mistakes) for one in counted)
+        told = f"{missing:,} of {of:,}" if counted else "not counted"
+        told += f", on {len(counted)} of {len(own)} sets" if 0 < len(counted) < len(own) else ""
+        days = sorted({one.date or EARLIER for one in own})
+        yield (
+            f"| {name} | {complete} of {len(DATASETS)} | {', '.join(orders_cut)} | {', '.join(rows_cut)} | {told} "
+            f"| {', '.join(days)} |"
+        )
+
+
+def tables(path: Path) -> Iterator[str]:
+    """Yield the tables of docs/peers.md."""
+    _, figures = read(path)
+    yield from configurations_table()
+    yield ""
+    yield from strongest_table(figures)
+    yield ""
+    yield from runs_table(figures)
+
+
 def measure(dataset: str, name: str, n: int, seeds: int, seconds: float = math.inf) -> Figure:
     """Count the mistakes of a configuration on the first rows of a set, order by order.
 
@@ -105,12 +144,14 @@ def measure(dataset: str, name: str, n: int, seeds: int, seconds: float = math.i
         if found and (time.monotonic() - start) * (1 + 1 / len(found)) > seconds:
             break
         X, y, _ = stream(dataset, seed)
+        start = start if found else time.monotonic()  # loading a set takes none of its time
         answers = list(
             until(start + seconds if not found else math.inf, CONFIGURATIONS[name].answers(seed, X[:n], y[:n]))
         )
         n = len(answers)
         found.append(scored(answers, y[:n].tolist()))
-    return Figure(dataset, name, n, [one.mistakes for one in found], [one.unanswered for one in found])
+    today = datetime.now(UTC).date().isoformat()
+    return Figure(dataset, name, n, [one.mistakes for one in found], [one.unanswered for one in found], today)
 
 
 def until(end: float, answers: Iterator[Any]) -> Iterator[Any]:
@@ -143,7 +184,7 @@ def store(path: Path) -> None:
     for dataset, name in product(DATASETS, CONFIGURATIONS):
         if (name, dataset) in kept:
             fields = kept[name, dataset]._asdict()
-            lines.append(json.dumps({key: value for key, value in fields.items() if value != ()}))
+            lines.append(json.dumps({key: value for key, value in fields.items() if value not in ((), "")}))
     STORED.write_text("\n".join(lines) + "\n")
 
 

@@ -85,6 +85,14 @@ def test_lines_of_unknown_version_are_stale(store: Path) -> None:
     assert not results.stale_part(results.read("forests"))
 
 
+def test_lines_without_a_release_are_named(store: Path) -> None:
+    lines = [{"model": "river ARF(10)"}, {"model": "river AMF(10)", "version": "river 0.26.1", "date": "2026-01-02"}]
+    (store / "forests.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = results.sentence(results.read("forests"))
+    assert told.startswith("Measured with river 0.26.1 (2026-01-02) by ")
+    assert told.endswith(". Older lines are of unrecorded releases of river.")
+
+
 def test_a_table_says_when_it_was_measured_but_not_twice_in_a_row(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "view", lambda script: pages)  # noqa: ARG005
     monkeypatch.setattr(pages, "shown", lambda result: [result.name], raising=False)

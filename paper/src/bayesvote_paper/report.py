@@ -16,7 +16,7 @@ from bayesvote_paper.runner import read
 from bayesvote_paper.shown import Entry, ErrorTable, Plot, Shown, TextTable
 
 COMPARED = (
-    "Mean errors are compared unrounded; with the paper's and other libraries' figures, rounded as those are printed. "
+    "Mean errors are compared unrounded; with the paper's figures, rounded as those are printed. "
     "What cannot be told from the best of its row is marked in the tables below."
 )
 SETTINGS = (

@@ -28,11 +28,11 @@ class Entry(NamedTuple):
     published: float | None
 
     def reaches(self, published: float | None) -> bool:
-        """Whether the mean is at or below a published figure, rounded as that is printed."""
+        """Return True if the mean is at or below a published figure, rounded as that is printed."""
         if published is None:
             return False
         digits = len(f"{published}".partition(".")[2])
-        return round(self.mean, max(digits, 3)) <= published
+        return round(self.mean, max(digits, 3)) <= published + EQUAL
 
 
 class Row(NamedTuple):
