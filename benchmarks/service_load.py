@@ -1,9 +1,11 @@
-"""Requests per second and latency of the service, compared with river behind FastAPI.
+"""Measure the service, and river behind FastAPI: requests per second, CPU time and latency.
 
-``python -m benchmarks service_load [--seconds 2]``. The server has one core and the client another, with 32
-connections, 20 features and 100 members. Every connection predicts a row with an id, then labels it. The service makes
-both durable (SQLite, synchronous=FULL) before it responds; river keeps everything in memory. Rates per second of CPU
-time do not depend on other programs. All servers run in turn, three times, and the medians are shown.
+The server has one core and the client another. There are 32 connections, 20 features and 100 members. Every connection
+predicts a row with an id, and then labels it. The service writes both to disk (SQLite, synchronous=FULL) before it
+responds; river keeps everything in memory. Rates per CPU time do not depend on the load of the machine. All models are
+measured in turn, three times, and the medians are reported.
+
+``--seconds 2`` is a short run. ``--paths`` compares the direct path of the service with uvicorn and Starlette instead.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import results
 from service_client import PAPER, Connection, Server, free_port, run, stream, tensor
 
 CONNECTIONS, BATCH = 32, 256
+BRIEF = ["label", "probability"]
 Pair = Callable[[Connection, int], Awaitable[tuple[float, float]]]
 
 
@@ -60,15 +63,15 @@ async def hammered(server: Server, pair: Pair, seconds: float) -> dict[str, floa
     }
 
 
-def service_pair(X: Any, y: Any, outputs: list[str]) -> Pair:
+def service_pair(X: Any, y: Any, outputs: list[str], query: str = "") -> Pair:
     wanted = [{"name": name} for name in outputs]
     bodies = [json.dumps({"inputs": [tensor(row[None])], "outputs": wanted})[:-1] for row in X]
 
     async def pair(connection: Connection, k: int) -> tuple[float, float]:
         row = k % len(X)
-        first = await timed(connection, "/v2/models/m/infer", f'{bodies[row]}, "ids": ["{k}"]}}'.encode())
+        first = await timed(connection, f"/v2/models/m/infer{query}", f'{bodies[row]}, "ids": ["{k}"]}}'.encode())
         label = f'{{"ids": ["{k}"], "labels": [{y[row]}]}}'
-        return first, await timed(connection, "/v2/models/m/label", label.encode())
+        return first, await timed(connection, f"/v2/models/m/label{query}", label.encode())
 
     return pair
 
@@ -124,6 +127,36 @@ async def service(folder: Path, options: dict[str, Any], outputs: list[str], sec
         server.kill()
 
 
+async def compare_paths(folder: Path, seconds: float, rounds: int, core: int) -> None:
+    """Print the CPU time of a request on the direct path of the service, and on that of uvicorn and Starlette.
+
+    A URL with a query is never handled on the direct path. So one server is measured on both paths, in turn.
+    """
+    server = Server.of(folder, core=core)
+    X, y = stream(4096)
+    paths = {"direct": service_pair(X, y, BRIEF), "uvicorn and Starlette": service_pair(X, y, BRIEF, "?path=asgi")}
+    try:
+        server.wait()
+        connection = Connection(server.port)
+        for name, options in {"Perceptrons with (11)": PAPER, "default model": {}}.items():
+            found: dict[str, list[float]] = {path: [] for path in paths}
+            for number in range(rounds + 1):
+                for path, pair in paths.items():
+                    body = {"columns": 20, "classes": [0, 1], "seed": 0, **options}
+                    await connection.json("PUT", "/v2/models/m", body)
+                    rates = await hammered(server, pair, seconds)
+                    await connection.json("DELETE", "/v2/models/m")
+                    if number:  # the first round warms up
+                        found[path].append(1e6 / rates["requests/s of processor"])
+            times = {path: float(np.median(each)) for path, each in found.items()}
+            direct, other = times.values()
+            figures = ", ".join(f"{path} {value:.0f} us" for path, value in times.items())
+            print(f"{name}: {figures} of CPU time per request; saved {1 - direct / other:.0%}", flush=True)
+        connection.close()
+    finally:
+        server.kill()
+
+
 async def peer(name: str, seconds: float, core: int) -> dict[str, float]:
     port = free_port()
     server = Server(
@@ -144,16 +177,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3, help="number of repetitions, whose medians are shown")
     parser.add_argument("--folder", type=Path, default=None, help="folder of the journals")
+    parser.add_argument("--paths", action="store_true", help="compare the direct path with uvicorn and Starlette only")
     given = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     core, own = (cores[0], cores[-1])
     os.sched_setaffinity(0, {own})
-    brief = ["label", "probability"]
+    if given.paths:
+        with tempfile.TemporaryDirectory(dir=given.folder) as place:
+            run(compare_paths(Path(place) / "folder", given.seconds, given.rounds, core))
+        return
     trials = {
-        "Perceptrons with (11), durable": (PAPER, brief),
-        "default model, durable": ({}, brief),
-        "Perceptrons with (11), durable, with certainty": (PAPER, [*brief, "certainty"]),
-        "default model, durable, with certainty": ({}, [*brief, "certainty"]),
+        "Perceptrons with (11), durable": (PAPER, BRIEF),
+        "default model, durable": ({}, BRIEF),
+        "Perceptrons with (11), durable, with certainty": (PAPER, [*BRIEF, "certainty"]),
+        "default model, durable, with certainty": ({}, [*BRIEF, "certainty"]),
     }
     peers = {"river, bag of 100 Perceptrons": "hundred", "river, one logistic regression": "one"}
     found: dict[str, list[dict[str, float]]] = {}
@@ -165,7 +202,7 @@ def main() -> None:
                 folder = Path(place) / f"{number} {name.replace('/', ' ')}"
                 pairs, many = run(service(folder, options, outputs, given.seconds, core))
                 found.setdefault(name, []).append(pairs)
-                if outputs is brief:
+                if outputs is BRIEF:
                     found.setdefault(f"{name}, learn in batches of {BATCH}", []).append(many)
     rows = {
         name: {key: float(np.median([each[key] for each in all_rounds])) for key in all_rounds[0]}

@@ -406,7 +406,7 @@ def test_one_client_is_not_kept_waiting(api: Api) -> None:
     start = time.monotonic()
 
     def expect() -> None:
-        api.learner._expected, api.learner._stays_until = 1, start + 20
+        api.learner._expected, api.learner._waits_until = 1, start + 20
 
     # By the thread itself, or what it remembers of the commit before could come after.
     asyncio.run_coroutine_threadsafe(api.learner.call(expect), api._loop).result(60)

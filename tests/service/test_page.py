@@ -81,7 +81,7 @@ def test_the_page(server: Forked, browser: Any) -> None:
     assert said == []
     assert {url.split("/")[2] for url in asked} == {f"127.0.0.1:{server.port}"}
 
-    page.click("text=The interface")
+    page.click('text="API"')
     assert "POST /v2/models/{name}/label" in page.inner_text("main")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert said == []

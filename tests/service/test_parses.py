@@ -8,7 +8,7 @@ import pytest
 
 from bayesvote.core.checks import Array
 from bayesvote.core.rows import Rows
-from bayesvote.tables import reading
+from bayesvote.tables import Cells, reading
 from service.helpers import Api
 
 KINDS = {"mass": "number", "island": "category", "tame": "boolean", "seen": "date"}
@@ -23,7 +23,7 @@ def counts(serve: Callable[..., Api], monkeypatch: pytest.MonkeyPatch) -> tuple[
     bank: Any = api.learner.models["m"].estimator.model_.bank
     parse, score = reading._of_list, type(bank).score
 
-    def counted_parse(who: str, name: str, values: Any) -> reading.Cells:
+    def counted_parse(who: str, name: str, values: Any) -> Cells:
         found["parses"] += len(values) * (name == "mass")
         return parse(who, name, values)
 
