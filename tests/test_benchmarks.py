@@ -53,7 +53,7 @@ SMALL = [
     Small("calibration --sets wine --rows 60 --orders 1", "calibration"),
     Small("categories --rows 400", "categories", ("pandas",)),
     Small("drift --sets heart --seeds 1 --rows 50", "drift"),
-    Small("forests --anew --sets wine --models fast --out FOLDER/forests.jsonl"),
+    Small("forests --again --sets wine --models fast --out FOLDER/forests.jsonl"),
     Small("forests --table"),
     Small("horizon --table"),
     Small("horizon online --ours --data digits --store FOLDER/horizon.jsonl"),
