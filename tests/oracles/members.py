@@ -161,7 +161,7 @@ class NaiveBayes:
 
 
 class SparseNaiveBayes:
-    """One naive Bayes classifier over many features that are mostly 0; keeps the rows and counts them for every score."""
+    """One naive Bayes classifier over many features, mostly 0; keeps the rows and counts them again for every score."""
 
     def __init__(self, features: Sequence[int], n_classes: int, kinds: Sequence[str], rows: float) -> None:
         self.features = list(features)
