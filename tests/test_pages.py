@@ -145,9 +145,7 @@ def test_a_page_must_be_as_it_would_be_written() -> None:
         "<!-- figure missing/errors/array/0 .2f --><!-- /figure --><!-- measured missing --><!-- /measured -->"
     )
     assert list(pages.faults(text, [])) == []
-    assert list(pages.faults(text.replace("0.25", "0.24"), [])) == [
-        "differs from the stored results. Run: make docs"
-    ]
+    assert list(pages.faults(text.replace("0.25", "0.24"), [])) == ["differs from the stored results. Run: make docs"]
     assert "has no result 'whole'" in next(pages.faults("<!-- measured whole --><!-- /measured -->", []))
 
 
