@@ -31,6 +31,7 @@ def main() -> None:
     asked += [one for name, ones in extras.items() if name not in ("capymoa", "peers") for one in ones]
     tools = [one for one in project["dependency-groups"]["dev"] if not one.startswith(NOT_FOR_TESTS)]
     asked, tools = ([one for one in ones if not one.startswith("bayesvote")] for ones in (asked, tools))
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "uv>=0.5"], check=True)
     subprocess.run([given.python, "-m", "venv", "--clear", str(folder)], check=True)
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
     lowest = ["--resolution", "lowest-direct"] if given.versions == "lowest" else []
