@@ -17,6 +17,7 @@ figures, use ``measured``.
 import argparse
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -27,6 +28,7 @@ from typing import Any
 import results
 
 ROOT = Path(__file__).parents[1]
+WIDTH = 120  # of a line of Markdown
 MARK = re.compile(r"<!-- (figure|table|measured) (.+?) -->(.*?)<!-- /\1 -->", re.DOTALL)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*(?:\n[^`\n]+)?`|<!--.*?-->|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
 LOOKS_MEASURED = re.compile(
@@ -93,7 +95,13 @@ def _named(arguments: str) -> tuple[str, str, results.Result]:
 
 def measured(arguments: str) -> str:
     """Return dates, versions and commands of results: ``NAME ...``."""
-    return "\n" + "\n".join(results.sentence(stored(name)) for name in arguments.split()) + "\n"
+    return "\n" + "\n".join(wrapped(results.sentence(stored(name))) for name in arguments.split()) + "\n"
+
+
+def wrapped(text: str) -> str:
+    """Break a sentence into lines of at most 120 columns, but not within a command."""
+    whole = re.sub("`[^`]+`", lambda found: found[0].replace(" ", "\0"), text)
+    return textwrap.fill(whole, WIDTH, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 
 KINDS = {"figure": figure, "table": table, "measured": measured}
@@ -113,7 +121,7 @@ def written(text: str) -> str:
             inside = KINDS[kind](arguments)
             if kind == "table" and (about := _named(arguments))[1] != told:
                 told = about[1]
-                inside += f"\n{results.sentence(about[2])}\n"
+                inside += f"\n{wrapped(results.sentence(about[2]))}\n"
         except (KeyError, IndexError, AttributeError, TypeError) as error:
             raise ValueError(f"Cannot write <!-- {kind} {arguments} -->: {error!r}.") from error
         return f"<!-- {kind} {arguments} -->{inside}<!-- /{kind} -->"

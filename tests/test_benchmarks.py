@@ -53,7 +53,7 @@ SMALL = [
     Small("calibration --sets wine --rows 60 --orders 1", "calibration"),
     Small("categories --rows 400", "categories", ("pandas",)),
     Small("drift --sets heart --seeds 1 --rows 50", "drift"),
-    Small("forests --anew --sets wine --models fast --out FOLDER/forests.jsonl"),
+    Small("forests --again --sets wine --models fast --out FOLDER/forests.jsonl"),
     Small("forests --table"),
     Small("horizon --table"),
     Small("horizon online --ours --data digits --store FOLDER/horizon.jsonl"),
@@ -131,3 +131,13 @@ def test_every_benchmark_that_the_docs_name_has_a_smallest_form() -> None:
     assert {"accuracy", "posterior", "shards abstain"} <= asked
     assert asked - tried - ELSEWHERE.keys() == set()
     assert set(results.BENCHMARKS) <= {*tried, *(name.replace(" ", "_") for name in tried)}
+
+
+def test_every_benchmark_and_tool_is_listed_with_its_minutes() -> None:
+    started_by_others = {"__main__", "service_river", "version", "not_installed"}
+    for package in ("benchmarks", "tools"):
+        command = [sys.executable, "-m", package, "--list"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+        scripts = {path.stem for path in (ROOT / package).glob("*.py") if "__main__" in path.read_text("utf-8")}
+        assert {line.split()[0] for line in listed} == scripts - started_by_others
+        assert all(re.fullmatch(r"\w+ +[\d.]+ min  [A-Z].+\.", line) for line in listed)

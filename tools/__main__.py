@@ -1,6 +1,7 @@
 """Run a tool: `python -m tools NAME [arguments]`, or list them: `python -m tools --list`."""
 
 import ast
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -38,6 +39,8 @@ def main() -> None:
     elif name in TOOLS:
         path = str(FOLDER / f"{name}.py")
         sys.argv = [path, *sys.argv[2:]]
+        # The programs of this environment, such as meson, come first.
+        os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
         runpy.run_path(path, run_name="__main__")
     else:
         raise SystemExit(f"Unknown tool {name!r}. Run: python -m tools --list")

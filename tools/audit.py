@@ -26,7 +26,8 @@ def newest(name: str) -> tuple[str, list[Any]]:
 
 
 def main() -> None:
-    """Check all versions and print the vulnerabilities."""
+    """Install pip-audit, check all versions and print the vulnerabilities."""
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "pip-audit>=2.7"], check=True)
     command = ["pip-audit", "--requirement", str(LOCK), "--no-deps", "--disable-pip", "--format", "json"]
     command += ["--progress-spinner", "off"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -23,7 +23,8 @@ def wanted() -> list[str]:
     found = [*given["project"]["dependencies"], *given["build-system"]["requires"]]
     found += [one for name, ones in extras.items() if name not in ("capymoa", "peers") for one in ones]
     found += [one for ones in groups.values() for one in ones]
-    return ["pip>=25.1", *(one for one in found if not one.startswith("bayesvote["))]
+    # Without the packages of this repository.
+    return ["pip>=25.1", *(one for one in found if not one.startswith("bayesvote"))]
 
 
 def main() -> None:

@@ -30,13 +30,14 @@ def main() -> None:
     asked = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
     asked += [one for name, ones in extras.items() if name not in ("capymoa", "peers") for one in ones]
     tools = [one for one in project["dependency-groups"]["dev"] if not one.startswith(NOT_FOR_TESTS)]
-    asked, tools = ([one for one in ones if not one.startswith("bayesvote[")] for ones in (asked, tools))
+    asked, tools = ([one for one in ones if not one.startswith("bayesvote")] for ones in (asked, tools))
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "uv>=0.5"], check=True)
     subprocess.run([given.python, "-m", "venv", "--clear", str(folder)], check=True)
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
     lowest = ["--resolution", "lowest-direct"] if given.versions == "lowest" else []
     subprocess.run([*install, *lowest, *asked], check=True)
     subprocess.run([*install, *tools], check=True)
-    subprocess.run([*install, "--no-deps", "--no-build-isolation", str(ROOT)], check=True)
+    subprocess.run([*install, "--no-deps", "--no-build-isolation", str(ROOT), str(ROOT / "paper")], check=True)
     subprocess.run([*install[:4], "list", "--python", python], check=True)
     chosen = tests or ["--numprocesses=auto", "--dist=loadfile", "tests", "README.md", "docs"]
     subprocess.run([python, "-m", "pytest", "-p", "no:cacheprovider", *chosen], cwd=ROOT, check=True)

@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Helpers of the tests of the command line."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Learn while one request for memory after the other fails; ``python no_memory.py KIND`` is a process of its own."""
+"""Learn while requests for memory fail, one after the other; ``python no_memory.py KIND`` runs in its own process."""
 
 import copy
 import sys
@@ -29,7 +29,7 @@ def rows(kind: str, first: int, last: int) -> Any:
 
 
 def learned(kind: str, n: int) -> bytes:
-    """File of a model that has learned so many rows, in two calls."""
+    """Return the file of a model that has learned ``n`` rows in two calls."""
     model = fresh(kind)
     for first, last in ((0, BEFORE), (BEFORE, n)):
         if first < last:
@@ -38,7 +38,7 @@ def learned(kind: str, n: int) -> bytes:
 
 
 def main(kind: str) -> None:
-    """Fail the first request for memory of a call, then ones farther apart, until the call needs no more."""
+    """Repeat a call with the first, then later requests for memory failing, until the call makes fewer requests."""
     import _testcapi
 
     given, labels = rows(kind, BEFORE, N), y[BEFORE:]

@@ -15,7 +15,7 @@ from distributing.rows import classifier
 
 
 class Noting:
-    """An engine that notes down, by stage and shard, what it is asked for."""
+    """An engine that records its jobs, by stage and shard."""
 
     def __init__(self, engine: Engine, log: Path) -> None:
         self._engine = engine

@@ -11,7 +11,7 @@ Shards = list[tuple[Any, Any]]
 
 
 def shards(n_shards: int = 6, n_rows: int = 240, n_classes: int = 2, seed: int = 0) -> Shards:
-    """Rows of which trees can tell more than others; some values are missing."""
+    """Return rows that trees predict better than other members; some values are missing."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(n_shards):

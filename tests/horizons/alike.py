@@ -1,4 +1,4 @@
-"""A stream whose neighbouring rows are alike: what the last labels tell is of no use some hundred rows later."""
+"""A stream whose neighbouring rows are alike, so that the last labels do not help some hundred rows later."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from bayesvote.core.checks import Array, Labels
 
 
 def alike(n: int, seed: int = 0) -> tuple[Array, Labels]:
-    """Labels follow a state that lasts some 60 rows and that no feature shows; one feature says a little."""
+    """Return rows whose labels follow a hidden state that lasts some 60 rows; one feature helps a little."""
     rng = np.random.default_rng(seed)
     state = np.cumsum(rng.random(n) < 1 / 60) % 4 == 3
     y = (rng.random(n) < np.where(state, 0.9, 0.1)).astype(np.intp)

@@ -37,7 +37,7 @@ class Reference:
         return float(expit(margins @ mean / np.sqrt(1 + np.pi / 8 * variance)))
 
     def predict(self, margins: Array) -> tuple[float, Any]:
-        """Return the probability of label 1, and what is needed once the label is known."""
+        """Return the probability of label 1, and the data to learn the label later."""
         shares = np.exp(self.evidence - self.evidence.max())
         chances = np.array([self._chance(margins, self.means, p) for p in range(len(self.rho))])
         n = len(self.past) - 1

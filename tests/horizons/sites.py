@@ -1,4 +1,4 @@
-"""A posterior under the logistic loss as a prior and one parabola for every row, in dense algebra."""
+"""A posterior of the logistic loss, as a prior and one parabola per row, in dense algebra."""
 
 import numpy as np
 from scipy.optimize import brentq

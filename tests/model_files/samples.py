@@ -1,4 +1,4 @@
-"""What the tests of saved models share: data, models, and ways to edit a file."""
+"""Data, models and functions that edit a file, for the tests of model files."""
 
 import hashlib
 import json
@@ -87,7 +87,7 @@ WEIGHTERS = [
 
 
 def edited(data: bytes, change: Callable[[Any], Any]) -> bytes:
-    """Change the header and make the checksum right again, independently of the library."""
+    """Change the header and correct the checksum, independently of the library."""
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     header["__metadata__"]["sha256"] = "0" * 64
@@ -109,6 +109,6 @@ def described(data: bytes, change: Callable[[Any], Any]) -> bytes:
 
 
 def places(node: Any) -> list[tuple[Any, Any]]:
-    """All containers in a tree with their keys."""
+    """Yield all containers in a tree, with their keys."""
     keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
     return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]

@@ -1,4 +1,4 @@
-"""The boosters once more, slowly and in plain Python, one row at a time, from the papers' pseudo-code.
+"""The boosters in plain Python, one row at a time, from the papers' pseudo-code.
 
 Naive Bayes members remember all their samples and compute everything anew from them.
 """
@@ -207,7 +207,7 @@ def tell_time(members: Sequence[Member], t: int) -> None:
 
 
 def project(x: Sequence[float]) -> list[float]:
-    """Nearest point of the probability simplex: bisection for the level that leaves a mass of one."""
+    """Return the nearest point of the probability simplex, by bisection for the level that leaves a mass of one."""
     low, high = min(x) - 1.0, max(x)
     for _ in range(200):
         level = (low + high) / 2

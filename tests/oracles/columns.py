@@ -1,4 +1,4 @@
-"""Columns encoded one row at a time with plain dictionaries, in the words of the documentation."""
+"""Columns encoded one row at a time with plain dictionaries, as documented."""
 
 import math
 import zlib
@@ -9,7 +9,7 @@ NOTHING = (None, "", "NA", "?")
 
 
 class PlainColumns:
-    """Cells are numbers, texts, ISO dates or missing; kinds are by name, or None if the first cell is to tell."""
+    """Encodes cells that are numbers, text, ISO dates or missing; a kind of None is inferred from the first cell."""
 
     def __init__(self, kinds: dict[str, str | None], max_texts: int, n_buckets: int) -> None:
         self.kinds, self.max_texts, self.n_buckets = dict(kinds), max_texts, n_buckets
@@ -101,7 +101,7 @@ def kind_of(value: Any) -> str | None:
 
 
 def read(kind: str, value: Any) -> tuple[float | None, str | None]:
-    """A number, or a text, or neither; of a date, the days since 1970."""
+    """Return a cell as a number (for a date, days since 1970), as text, or as neither."""
     if value in NOTHING:
         return None, None
     if kind == "category":

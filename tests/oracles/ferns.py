@@ -14,12 +14,12 @@ def entropy_sum(counts: Sequence[float]) -> float:
 
 
 def draw_rows(warmup: int) -> list[int]:
-    """Row counts after which the questions are chosen anew."""
+    """Return the row counts after which questions are chosen again."""
     return [n for n in range(4, warmup) if n & (n - 1) == 0] + [warmup]
 
 
 def cut(values: list[float], place: float) -> float:
-    """Midpoint between two neighbouring values, the one at this place of their order."""
+    """Return the midpoint between two neighbouring values, at this position of their order."""
     distinct = sorted({v for v in values if not math.isnan(v)})
     if not distinct:
         return 0.0

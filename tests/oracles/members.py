@@ -1,4 +1,4 @@
-"""Members written out plainly, one at a time, one row at a time, in Python floats."""
+"""Plain implementations of members, one member and one row at a time, in Python floats."""
 
 import math
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ class PassiveAggressive:
 
 
 class NaiveBayes:
-    """One naive Bayes classifier over the given features; keeps the rows and counts them anew for every score."""
+    """One naive Bayes classifier over the given features; keeps the rows and counts them again for every score."""
 
     def __init__(
         self, features: Sequence[int], n_classes: int, kinds: Sequence[str], rows: float, extra: float
@@ -161,7 +161,7 @@ class NaiveBayes:
 
 
 class SparseNaiveBayes:
-    """One naive Bayes over many features, of which most are 0; keeps the rows and counts them again for every score."""
+    """One naive Bayes classifier over many features, mostly 0; keeps the rows and counts them again for every score."""
 
     def __init__(self, features: Sequence[int], n_classes: int, kinds: Sequence[str], rows: float) -> None:
         self.features = list(features)

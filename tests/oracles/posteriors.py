@@ -1,4 +1,4 @@
-"""Posteriors by brute force: mpmath integrals of the densities as the paper writes them, with no thought for speed."""
+"""Posteriors by brute force: mpmath integrals of the paper's densities, without regard to speed."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ GAUSS = tuple(part.tolist() for part in np.polynomial.legendre.leggauss(16))
 
 @dataclass
 class Oracle:
-    """A density of u = log(weight), given by its logarithm and the slope of that."""
+    """A density of u = log(weight), given by its logarithm and the slope of the logarithm."""
 
     log_density: Callable[[Real], Real]
     slope: Callable[[Real], Real]

@@ -23,7 +23,7 @@ def single(value: float) -> float:
 
 
 def added(values: Iterable[float]) -> float:
-    """Their sum, rounded at every step: the built-in one is not, since Python 3.12."""
+    """Return the sum, rounded at every step, which the built-in function does not do since Python 3.12."""
     total = 0.0
     for value in values:
         total += value
@@ -206,7 +206,7 @@ class Growth:
 
 
 def log_likelihood_gain(left: list[float], right: list[float]) -> float:
-    """Twice the gain by a cut, less 2 for each class beyond the first."""
+    """Return twice the gain of a cut, minus 2 for each class after the first."""
     if not (sum(left) > 0 and sum(right) > 0):
         return 0.0
 
@@ -312,7 +312,7 @@ class Refined:
         return logs[1:] - logs[:1] if self.n_classes == 2 else logs
 
     def numbers(self, leaf: Node) -> Any:
-        """What a leaf holds, or would start with: values and sums."""
+        """Return values and sums of a leaf, or those with which it would start."""
         if leaf.refined is not None:
             return leaf.refined
         start, base = self.log_odds(leaf.shares()), 0.0

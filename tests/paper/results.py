@@ -1,11 +1,11 @@
-"""Results made by hand, for the tests of what is made of them."""
+"""Hand-made results for the tests of tables and comparisons."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def line(experiment: str, members: str, dataset: str, errors: Mapping[str, float], trial: int = 0) -> dict[str, Any]:
-    """A line of a file of results, as far as tables need it."""
+    """Return a line of a file of results, with the fields that tables need."""
     return {
         "experiment": experiment,
         "members": members,
