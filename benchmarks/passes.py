@@ -20,6 +20,7 @@ import results
 from bayesvote import BayesianEnsembleClassifier, Ensemble, load_dataset
 from bayesvote.core.checks import Array, Labels
 from bayesvote.core.rows import Rows
+from bayesvote.estimators._validation import encoded_rows
 from bayesvote.members import Bank
 
 SETS = (
@@ -114,7 +115,7 @@ def errors(X: Any, y: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.in
     once = BayesianEnsembleClassifier(random_state=seed).fit(X.iloc[train], y[train])
     order = np.random.default_rng(seed).permutation(train)
     codes, w = np.searchsorted(once.classes_, y[order]), np.ones(len(order))
-    rows = once._rows(X.iloc[order])
+    rows = encoded_rows("passes", once.fitted_, X.iloc[order])
     found = {}
     for name, change in CHANGES.items():
         changed = deepcopy(once)
@@ -127,7 +128,7 @@ def errors(X: Any, y: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.in
     late.model_._state = late.model_.weighter.init(late.model_.bank.n_members)
     late.partial_fit(X.iloc[order[half:]], y[order[half:]])
     found["late weights"] = wrong(late)
-    CHANGES["linear twice"](late.model_, late._rows(X.iloc[order]), codes, w)
+    CHANGES["linear twice"](late.model_, encoded_rows("passes", late.fitted_, X.iloc[order]), codes, w)
     found["late weights, linear twice"] = wrong(late)
     return found
 

@@ -23,7 +23,7 @@ from bayesvote.apps.cli.checkpoint import Checkpoint, Fingerprint
 from bayesvote.apps.cli.interrupts import Stopped, interrupts
 from bayesvote.apps.cli.settings import RunSettings
 from bayesvote.evaluation import Tally
-from bayesvote.evaluation.late import Waiting
+from bayesvote.evaluation.late import LateForecasts
 from bayesvote.io.read_options import ReadOptions
 from cli.helpers import Cli, write_csv
 
@@ -94,7 +94,7 @@ def test_ctrl_c_then_resume(tmp_path: Path, file: Path, whole: Path) -> None:
 def test_ctrl_c_waits_until_a_chunk_is_learned(
     tmp_path: Path, file: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, asked = Waiting.learn, [0]  # called once for each chunk
+    ask, asked = LateForecasts.learn, [0]  # called once for each chunk
 
     def interrupted(self: Any, *rows: Any) -> Any:
         asked[0] += 1
@@ -107,7 +107,7 @@ def test_ctrl_c_waits_until_a_chunk_is_learned(
 
     assert run("whole") == 0
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(Waiting, "learn", interrupted)
+    monkeypatch.setattr(LateForecasts, "learn", interrupted)
     assert run("stopped") == 130
     assert asked == [4]
     learned = Tally.from_json(Checkpoint.load(tmp_path / "stopped" / "state").tally)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvote import BayesianEnsembleClassifier, OzaBoostClassifier
 from bayesvote.core import rollback
+from bayesvote.core.lock import report_rows_learned
 from bayesvote.estimators import _class_weight, _learning, around
 from bayesvote.estimators.fitted import Fitted
 from bayesvote.io.model_file import dumps
@@ -120,7 +121,7 @@ def test_progress_is_reported_by_the_outermost_method_only(monkeypatch: pytest.M
     X, y = data()
     model = small().fit(X, y)
     reports = []
-    report = rollback.report_rows_learned
+    report = report_rows_learned
 
     def noted(part: Any, *rest: Any) -> Any:
         reports.append(part)

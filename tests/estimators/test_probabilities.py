@@ -42,8 +42,8 @@ def test_probabilities_agree_with_the_decision(seed: int, n_classes: int, scale_
     drawn = rng.integers(-2, 3, (50, n_classes)) if whole else rng.normal(size=(50, n_classes))
     losses = scale_by * drawn.astype(np.float64)
     calibration = Calibration(rng.random(2) * 3, np.zeros((2, 2)))
-    ways = (from_losses, from_log_losses, from_log_probabilities, from_log_odds, from_margins)
-    for plain in (way(losses, 10) for way in ways):
+    plains = [way(losses) for way in (from_losses, from_log_probabilities, from_log_odds, from_margins)]
+    for plain in (*plains, from_log_losses(losses, 10)):
         for chances in (plain.copy(), calibration.calibrated(plain, losses)):
             found = agreeing(chances, losses)
             assert found.min() > 0

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from bayesvote.core.checks import InvalidInputError
+from bayesvote.core.checks import Advice, InvalidInputError
 
 Label = bool | int | float | str
 Cell = bool | int | float | str | None
@@ -25,7 +25,7 @@ class RequestError(InvalidInputError):
     what was given, and what to do.
     """
 
-    def __init__(self, status: int, subject: str, must: str, got: str = "", do: str = "") -> None:
+    def __init__(self, status: int, subject: str, must: str, got: str = "", do: Advice = "") -> None:
         super().__init__("", subject, must, got, do)
         self.args = status, subject, must, got, do
         self.status = status
