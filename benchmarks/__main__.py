@@ -13,7 +13,15 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 # Minutes, on two quiet cores, of benchmarks without a stored result.
-OTHERS = {"pages": 1, "probes": 1, "scaled": 1, "service_kills": 5, "service_schema": 5, "service_soak": 60}
+OTHERS = {
+    "memory": 4,
+    "pages": 1,
+    "probes": 1,
+    "scaled": 1,
+    "service_kills": 5,
+    "service_schema": 5,
+    "service_soak": 60,
+}
 
 
 def minutes() -> dict[str, float]:

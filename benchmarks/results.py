@@ -73,6 +73,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "passes": _run("passes --seeds 2 3 4 5", 60, "batch"),
     "accuracy": _run("accuracy 2", 20, "default", timed=True),
     "service_load": _run("service_load --seconds 4", 3, "default", timed=True),
+    "service_paths": _run("service_load --paths --seconds 2 --rounds 7", 2, timed=True),
     "long": _run("long", 3, timed=True),
     "tables": _run("tables --ours", 1, "table"),
     "forests": _run("forests --again --models default fast 'default of 0.1'", 5, "default", "fast", "mixed"),

@@ -128,7 +128,7 @@ async def service(folder: Path, options: dict[str, Any], outputs: list[str], sec
 
 
 async def compare_paths(folder: Path, seconds: float, rounds: int, core: int) -> None:
-    """Print the CPU time of a request on the direct path of the service, and on that of uvicorn and Starlette.
+    """Measure the CPU time of a request on the direct path of the service, and on that of uvicorn and Starlette.
 
     A URL with a query is never handled on the direct path. So one server is measured on both paths, in turn.
     """
@@ -138,6 +138,7 @@ async def compare_paths(folder: Path, seconds: float, rounds: int, core: int) ->
     try:
         server.wait()
         connection = Connection(server.port)
+        saved = dict[str, dict[str, float]]()
         for name, options in {"Perceptrons with (11)": PAPER, "default model": {}}.items():
             found: dict[str, list[float]] = {path: [] for path in paths}
             for number in range(rounds + 1):
@@ -152,7 +153,9 @@ async def compare_paths(folder: Path, seconds: float, rounds: int, core: int) ->
             direct, other = times.values()
             figures = ", ".join(f"{path} {value:.0f} us" for path, value in times.items())
             print(f"{name}: {figures} of CPU time per request; saved {1 - direct / other:.0%}", flush=True)
+            saved[name] = times | {"saved": 1 - direct / other}
         connection.close()
+        results.write("service_paths", saved, ["uvicorn", "starlette"])
     finally:
         server.kill()
 
@@ -220,6 +223,14 @@ def main() -> None:
             times[name][other] = ratios
             print(f"{name} compared with {other}: {ratios[0]:.2f} times as fast, by CPU time {ratios[1]:.2f} times")
     results.write("service_load", {"rates": rows, "times": times}, ["river", "fastapi"])
+
+
+def paths(result: results.Result) -> Iterator[str]:
+    """Yield the table of the paths of a request, of docs/service.md."""
+    yield "| model | direct | uvicorn and Starlette | saved |"
+    yield "|---|---:|---:|---:|"
+    for name, of in result.figures.items():
+        yield f"| {name} | {of['direct']:.0f} µs | {of['uvicorn and Starlette']:.0f} µs | {of['saved']:.0%} |"
 
 
 def rates(result: results.Result) -> Iterator[str]:

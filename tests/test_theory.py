@@ -369,7 +369,7 @@ def test_bad_arguments_get_the_error_sentence() -> None:
         theory.bayes_variance(0.5, np.nan)
     with pytest.raises(ValueError, match=r"sgd_variance: step must be finite and above 0, got inf"):
         theory.sgd_variance(0.5, 0.1, [1.0, np.inf])
-    with pytest.raises(TypeError, match=r"posterior must be a NumericalPosterior, got GammaRate\. Give loss and prior"):
+    with pytest.raises(TypeError, match=r"posterior must be a NumericalPosterior, got GammaRate\. Pass loss and prior"):
         theory.check_regularity(GammaRate(), [[0.5], [0.5]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"both losses must have one shape \(n, m\)"):
         theory.best_error_bound([0.1], [0.9])

@@ -205,7 +205,7 @@ def test_indices_are_copied_before_they_are_checked(dtype: Any) -> None:
 @pytest.mark.parametrize("door", ["classifier", "booster"])
 def test_scikit_learn_gets_the_indices_that_were_checked(door: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, X, given_to = DOORS[door](), sound("csr"), list[Any]()
-    base: Any = import_module("bayesvote.estimators.base")
+    base: Any = import_module("bayesvote.estimators._validation")
     before = base.validate_data
 
     def noted(estimator: Any, matrix: Any, *args: Any, **options: Any) -> Any:

@@ -261,7 +261,7 @@ def test_a_loss_of_the_users_own() -> None:
         ({"members": "fern", "max_features": 0.5}, "choose their features themselves"),
         ({"members": "tree", "max_features": 0.5}, "choose their features themselves"),
         ({"members": PerceptronBank(), "max_features": 0.5}, "unless members is a name"),
-        ({"max_features": 31}, "at most the 30 features"),
+        ({"max_features": 31}, "must be at most n_features = 30, got 31"),
         ({"loss": "rampp"}, r"BayesianEnsembleClassifier: loss must be one of"),
         ({"max_features": 0}, "BayesianEnsembleClassifier: max_features must be an integer of at least 1, got 0"),
         (

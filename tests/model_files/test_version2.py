@@ -1,5 +1,8 @@
 """Model files of version 0.2.0.dev0 load, predict what they predicted, and continue learning as they did.
 
+With more than two classes, trees of that version had one AdaGrad sum for each class. Now the classes share one, so
+their models predict the same, but learn further rows slightly differently.
+
 ``expected.json`` has the probabilities that version 0.2.0.dev0 gave for the rows of the functions below: of ten rows
 before further learning, of 40 further rows before each of them was learned, and of the ten rows after that.
 """
@@ -89,5 +92,6 @@ def test_a_model_of_version_0_2_predicts_and_learns_as_it_did(name: str, resaved
     expected, (Z, _) = EXPECTED[name], rows_for(name, 10, 2)
     np.testing.assert_allclose(predicted(model, Z), expected["before"], rtol=1e-12, atol=0)
     later = predicted_then_learned(model, *rows_for(name, 40, 3))
-    np.testing.assert_allclose(later, expected["then_learn"], rtol=1e-9, atol=0)
-    np.testing.assert_allclose(predicted(model, Z), expected["after"], rtol=1e-9, atol=0)
+    tolerance = {"rtol": 1e-9, "atol": 0} if len(expected["classes"]) == 2 else {"rtol": 0, "atol": 0.02}
+    np.testing.assert_allclose(later, expected["then_learn"], **tolerance)
+    np.testing.assert_allclose(predicted(model, Z), expected["after"], **tolerance)

@@ -164,23 +164,25 @@ class CompositeBank(Bank[S]):
     Each subclass calls ``compose`` in its constructor. Parts are not replaced after that.
     """
 
-    _internal = "compose leaves shape_of_parts weight_checkers"
+    _internal = "compose shape_of_parts"
     derives_shape = True
-    leaves: tuple[Bank[Any], ...] = ()  # the innermost banks that see rows of this shape; empty if the parts see others
-    weight_checkers: tuple[Bank[Any], ...] = ()  # the innermost banks that accept some sample weights only
+    _leaves: tuple[
+        Bank[Any], ...
+    ] = ()  # the innermost banks that see rows of this shape; empty if the parts see others
+    _weight_checkers: tuple[Bank[Any], ...] = ()  # the innermost banks that accept some sample weights only
 
     def compose(self) -> None:
         """Derive what depends on the parts, so that learning a row need not ask each of them."""
         leaves, checkers = list[Bank[Any]](), list[Bank[Any]]()
         for part in self.parts:
             if isinstance(part, CompositeBank):
-                leaves.extend(part.leaves or (part,))
-                checkers.extend(part.weight_checkers)
+                leaves.extend(part._leaves or (part,))
+                checkers.extend(part._weight_checkers)
             else:
                 leaves.append(part)
                 if type(part).check_weights is not Stateful.check_weights:
                     checkers.append(part)
-        self.leaves, self.weight_checkers = tuple(leaves), tuple(checkers)
+        self._leaves, self._weight_checkers = tuple(leaves), tuple(checkers)
         self.learns = any(part.learns for part in self.parts)
 
     @abstractmethod
@@ -195,7 +197,7 @@ class CompositeBank(Bank[S]):
         """
         shape = self._shape
         if shape is not None:
-            for leaf in self.leaves:
+            for leaf in self._leaves:
                 if (leaf.shape if leaf.derives_shape else leaf._shape) != shape:
                     break
             else:
@@ -207,7 +209,7 @@ class CompositeBank(Bank[S]):
 
     def check_weights(self, w: Array) -> None:
         """Raise an error for sample weights that a part cannot learn from, before any part learns."""
-        for bank in self.weight_checkers:
+        for bank in self._weight_checkers:
             bank.check_weights(w)
 
 

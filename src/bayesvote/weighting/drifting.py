@@ -52,7 +52,7 @@ class DriftingJointGaussian(SquaredMarginPosterior[FilterState]):
     >>> weighter = DriftingJointGaussian(precision=100.0, persistence=0.99)
     >>> state = weighter.update(weighter.init(2), [[0.1, 0.9], [0.3, 0.7]])
     >>> weighter.mean(state).round(3)
-    array([0.511, 0.489])
+    array([0.512, 0.488])
     """
 
     version = 2  # as in JointGaussian, whose files held these states, too

@@ -72,7 +72,7 @@ class Compact(TransformerBank[SeenColumns]):
     def compose(self) -> None:
         """Derive what depends on the wrapped bank, whose shape is not that of the rows."""
         super().compose()
-        self.leaves = ()
+        self._leaves = ()
 
     def rebuilt(self, change: Callable[[Bank[Any]], Bank[Any]]) -> "Compact":
         """Return the changed bank behind the same numbers of columns."""
