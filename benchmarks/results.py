@@ -191,7 +191,9 @@ def sentence(result: Result) -> str:
     days = sorted({day for _, day in found if day})
     told = ", ".join(known or unknown)
     told += f" ({' and '.join(days)})" if days else ""
-    older = f" Older lines are of unrecorded releases of {' and '.join(unknown)}." if known and unknown else ""
+    older = ""
+    if known and unknown:
+        older = f" For older rows, the versions of {' and '.join(unknown)} were not recorded."
     if not stale_part(result):
         return f"Measured with {told} by {command}.{older}"
     timed = not result.lines and result.benchmark.timed
@@ -200,7 +202,8 @@ def sentence(result: Result) -> str:
     elif timed and not stale(result.about):
         why = "before this release"
     else:
-        why = "before the model last changed"
+        predate = "These figures predate the last change to the model"
+        return f"Measured with {told}. {predate}; {command} measures them again.{older}"
     return f"Measured with {told}, {why}; {command} measures it again.{older}"
 
 

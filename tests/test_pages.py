@@ -51,7 +51,9 @@ def test_writing_twice_changes_nothing() -> None:
 @pytest.mark.parametrize("probe", [1.001, None])
 def test_a_changed_or_missing_probe_makes_a_result_stale(store: Path, probe: float | None) -> None:
     put(store, probe)
-    assert "before the model last changed" in pages.written("<!-- measured missing --><!-- /measured -->")
+    assert "These figures predate the last change to the model" in pages.written(
+        "<!-- measured missing --><!-- /measured -->"
+    )
 
 
 def test_a_probe_may_differ_by_rounding(store: Path) -> None:
@@ -90,7 +92,7 @@ def test_lines_without_a_release_are_named(store: Path) -> None:
     (store / "forests.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = results.sentence(results.read("forests"))
     assert told.startswith("Measured with river 0.26.1 (2026-01-02) by ")
-    assert told.endswith(". Older lines are of unrecorded releases of river.")
+    assert told.endswith(". For older rows, the versions of river were not recorded.")
 
 
 def test_a_table_says_when_it_was_measured_but_not_twice_in_a_row(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

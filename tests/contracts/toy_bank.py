@@ -8,7 +8,7 @@ import numpy as np
 from bayesvote.core.checks import Array, Labels
 from bayesvote.core.rows import Rows, started
 from bayesvote.core.state import all_finite, padded, require, within
-from bayesvote.members import Bank
+from bayesvote.members.base import Bank
 
 
 class CentroidState(NamedTuple):

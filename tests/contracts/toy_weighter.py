@@ -8,7 +8,7 @@ import numpy as np
 from bayesvote.core.checks import Array
 from bayesvote.core.state import all_finite, require
 from bayesvote.losses import LossScale
-from bayesvote.weighting import Weighter
+from bayesvote.weighting.base import Weighter
 
 
 class BestState(NamedTuple):

@@ -36,8 +36,8 @@ EngineName = Annotated[
     _option(
         metavar="NAME",
         callback=_engine,
-        help="Train on many files: dask, or loop for a single process. FILE is then a glob in quotes; each file is one "
-        "shard.",
+        help="Train on many files in parallel with dask, or in one process with loop. FILE must then be a quoted glob; "
+        "each file is one shard.",
     ),
 ]
 Workers = Annotated[
@@ -54,13 +54,18 @@ Insecure = Annotated[
     ),
 ]
 RecordFolder = Annotated[
-    Path | None, _option(metavar="FOLDER", help="Save finished shards in this folder; the same command then resumes.")
+    Path | None,
+    _option(
+        metavar="FOLDER", help="Save the results of finished shards in this folder. Rerun the same command to resume."
+    ),
 ]
 BadShards = Annotated[
     str,
-    _option(metavar="NAME", callback=_bad_shards, help="How to handle files that cannot be learned: error or skip."),
+    _option(metavar="NAME", callback=_bad_shards, help="What to do with files that fail: error or skip."),
 ]
-TimeLimit = Annotated[float | None, _option(min=0.001, metavar="SECONDS", help="Stop with an error after this time.")]
+TimeLimit = Annotated[
+    float | None, _option(min=0.001, metavar="SECONDS", help="Abort with an error after this many seconds.")
+]
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ class LabelOptions:
     classes: Annotated[
         str | None,
         typer.Option(
-            help="All possible labels, as a,b,c. By default the file is read once more to find them, unless it is "
-            "Parquet with a categorical label; on standard input, they are the labels of the first chunk.",
+            help="Comma-separated list of all possible labels, such as a,b,c. By default they are found in an extra "
+            "pass over the file, unless it is Parquet with a categorical label; on standard input, they are the "
+            "labels of the first chunk.",
             rich_help_panel="Input",
         ),
     ] = None

@@ -58,11 +58,11 @@ class ModelOptions:
     ] = None
     forgetting: Annotated[
         float | None,
-        _option(metavar="X", help="Factor, at most 1, that multiplies the weight of past rows at every new row."),
+        _option(metavar="X", help="Decay factor (at most 1) applied to the influence of past rows with each new row."),
     ] = None
     scale: Annotated[
         bool | None,
-        _option("--scale/--no-scale", help="Whether to standardise features for linear members (default) or not."),
+        _option("--scale/--no-scale", help="Standardise features for linear members (default: on)."),
     ] = None
     class_weight: Annotated[
         str | None,

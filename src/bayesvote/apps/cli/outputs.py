@@ -37,15 +37,11 @@ class CheckpointOptions:
     checkpoint: Annotated[
         Path | None, _interruption(help="Save the state of the run to this file, regularly and on Ctrl-C.")
     ] = None
-    checkpoint_every: Annotated[
-        int, _interruption(min=1, metavar="N", help="Number of rows between two checkpoints.")
-    ] = 100_000
+    checkpoint_every: Annotated[int, _interruption(min=1, metavar="N", help="Rows between checkpoints.")] = 100_000
     resume: Annotated[bool, _interruption("--resume", help="Resume from the checkpoint, if it exists.")] = False
     from_here: Annotated[
         bool,
-        _interruption(
-            "--from-here", help="With --resume: FILE starts with the row that follows the rows of the checkpoint."
-        ),
+        _interruption("--from-here", help="With --resume: FILE contains only the rows after the checkpoint."),
     ] = False
 
     def check(self) -> None:

@@ -24,7 +24,7 @@ def _alias(kind: str) -> Any:
     return typer.Option(
         metavar="NAMES",
         help=f"Same as --column NAME={kind}, for several names a,b,c.",
-        rich_help_panel="Deprecated: use --column; removed in the next release",
+        rich_help_panel="Deprecated: use --column instead. These will be removed in the next release",
     )
 
 
@@ -46,8 +46,8 @@ class FileFlags:
         bool | None,
         _input(
             "--header/--no-header",
-            help="Whether the first line of CSV names the columns. By default it must, and a first line that looks "
-            "like data is an error.",
+            help="Whether the first line of CSV names the columns. By default a header is required; a first line "
+            "that looks like data is an error.",
         ),
     ] = None
     decimal: Annotated[
@@ -81,12 +81,14 @@ class ReadFlags(FileFlags):
         list[str] | None,
         _columns(
             metavar="NAME=KIND",
-            help=f"Kind of a column: {', '.join(STATED)}. Repeat for several columns. The kind follows the last '='.",
+            help=f"Kind of a column: {', '.join(STATED)}. Repeat for several columns. If NAME contains '=', the "
+            "last one separates it from KIND.",
         ),
     ] = None
-    features: Annotated[list[str] | None, _columns(metavar="NAMES", help="Learn from these columns only, a,b,c.")] = (
-        None
-    )
+    features: Annotated[
+        list[str] | None,
+        _columns(metavar="NAMES", help="Comma-separated list of the only columns to learn from, such as a,b,c."),
+    ] = None
     category: Annotated[list[str] | None, _alias("category")] = None
     number: Annotated[list[str] | None, _alias("number")] = None
     boolean: Annotated[list[str] | None, _alias("boolean")] = None

@@ -11,7 +11,7 @@ from bayesvote.apps.cli.outputs import must_be_writable, must_differ
 
 def inspect(
     model: Annotated[Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A saved model.")],
-    everything: Annotated[bool, typer.Option("--all", help="Show all members, not only the first twenty.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all members instead of the first 20.")] = False,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML report to this file.")] = None,
     json: Json = False,
 ) -> None:

@@ -14,7 +14,10 @@ def merge(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Save the merged model to this file.")],
 ) -> None:
-    """Merge models with the same frozen members that learned parts of a stream. The merged weights are exact."""
+    """Merge models that share the same frozen members and were trained on different parts of a stream.
+
+    The weights equal those of one model trained on all parts.
+    """
     from bayesvote.apps.cli import saved
 
     if len(models) < 2:

@@ -23,12 +23,12 @@ def predict(
     target: Annotated[
         str | None,
         typer.Option(
-            help="Label column, which is ignored. Not needed if the model knows the names of its features.",
+            help="Label column, to be ignored. Not needed if the model stores feature names.",
             rich_help_panel="Input",
         ),
     ] = None,
 ) -> int:
-    """Predict the labels of a file's rows, as CSV. The file may have labels or not."""
+    """Predict the labels of a file's rows, as CSV. The file may or may not contain labels."""
     from bayesvote.apps.cli.predict import predict as work
 
     must_exist(file)

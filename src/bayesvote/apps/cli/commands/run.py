@@ -22,8 +22,8 @@ def run(
 ) -> int:
     """Train a model on a file and report its error.
 
-    Each row is predicted before it is learned, so the error is that on unseen rows. With --engine, train on many files
-    in parallel.
+    Each row is predicted before it is learned, so the error is measured on unseen rows. With --engine, train on many
+    files.
     """
     from bayesvote.apps.cli.learn import learn
     from bayesvote.apps.cli.settings import RunSettings

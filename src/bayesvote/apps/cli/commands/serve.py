@@ -19,7 +19,7 @@ class NetworkOptions:
     """The address, the token and the log of the service."""
 
     host: Annotated[
-        str, _option("Network", help="Address to listen on. A token is required unless it is a local address.")
+        str, _option("Network", help="Address to listen on. Non-local addresses require an access token.")
     ] = "127.0.0.1"
     port: Annotated[int, _option("Network", min=0, max=65535, metavar="N", help="Port; 0 for any free port.")] = 8000
     token_file: Annotated[
@@ -28,7 +28,8 @@ class NetworkOptions:
             "Network",
             exists=True,
             dir_okay=False,
-            help="File that contains the access token; by default the environment variable BAYESVOTE_TOKEN.",
+            help="File that contains the access token; if omitted, the token is read from the environment variable "
+            "BAYESVOTE_TOKEN.",
         ),
     ] = None
     log_json: Annotated[bool, _option("Network", "--log-json", help="Write the log as JSON lines.")] = False
@@ -39,12 +40,12 @@ class StorageOptions:
     """Snapshots, journal and shutdown of the service."""
 
     snapshot_every: Annotated[
-        int, _option("Storage", min=1, metavar="N", help="Number of learned rows between two snapshots of a model.")
+        int, _option("Storage", min=1, metavar="N", help="Learned rows between snapshots of a model.")
     ] = 10_000
     prune: Annotated[
         bool,
         _option(
-            "Storage", "--prune", help="Delete rows from the journal, and their ids, once two snapshots hold them."
+            "Storage", "--prune", help="Delete rows and their ids from the journal once they are in two snapshots."
         ),
     ] = False
     shutdown_seconds: Annotated[
@@ -53,7 +54,7 @@ class StorageOptions:
             "Storage",
             min=1,
             metavar="SECONDS",
-            help="Seconds to finish requests and save snapshots after a signal to stop.",
+            help="Grace period on shutdown for finishing requests and saving snapshots.",
         ),
     ] = 10.0
 
@@ -72,7 +73,7 @@ class LimitOptions:
             "Limits",
             min=1,
             metavar="N",
-            help="Maximum number of rows per model that wait for labels; the oldest are deleted.",
+            help="Maximum number of rows per model that wait for labels; when exceeded, the oldest are deleted.",
         ),
     ] = 1_000_000
     max_body: Annotated[int, _option("Limits", min=1, metavar="BYTES", help="Maximum size of a request in bytes.")] = (
@@ -99,18 +100,25 @@ def serve(
     folder: Annotated[
         Path,
         typer.Argument(
-            file_okay=False, help="Folder with the models, their journal and snapshots; created if it does not exist."
+            metavar="FOLDER",
+            file_okay=False,
+            help="Folder with the models, their journal and snapshots; created if it does not exist.",
         ),
     ] = Path("served"),
     check: Annotated[
-        bool, typer.Option("--check", help="Verify the folder and exit. A service may be running on it.")
+        bool, typer.Option("--check", help="Verify the folder and exit. Safe while the service is running.")
     ] = False,
     backup: Annotated[
         Path | None,
-        typer.Option(file_okay=False, help="Copy the folder to this one and exit. A service may be running on it."),
+        typer.Option(
+            file_okay=False, help="Back up the folder to this directory and exit. Safe while the service is running."
+        ),
     ] = None,
 ) -> int:
-    """Serve models over HTTP: predict rows, and learn from labels that arrive later. Learned rows survive a crash."""
+    """Serve models over HTTP: predict rows, and learn from labels that arrive later.
+
+    No learned rows are lost in a crash.
+    """
     try:
         from bayesvote.apps import service
     except ImportError as error:
