@@ -62,6 +62,7 @@ SMALL = [
     Small("one_row --many 200", "one_row", ("river",), constants={"ROWS": 60, "WARM": 30}),
     Small("passes --sets heart --seeds 0 --rows 50", "passes", ("pandas",)),
     Small("posterior --seeds 1", "posterior"),
+    Small("published --rows 300 --streams SEA_a LED_g --models fast majority", "published"),
     Small("reproduced figure1"),
     Small("selection --seeds 0 --groups several", "selection", ("river",)),
     Small("service_kills --kills 2", packages=("starlette",)),
@@ -83,6 +84,7 @@ SMALL = [
 ]
 # Targets and commands that take minutes however small, with the tests of what they do.
 ELSEWHERE = {
+    "moa_streams": "tests/datasets/test_synthetic_moa.py",
     "pages": "tests/test_pages.py",
     "shards kills": "tests/distributing/test_driver.py",
     "shards memory": "tests/distributing/test_driver.py",

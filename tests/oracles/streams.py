@@ -94,29 +94,3 @@ class Nested:
         self.row += 1
         chance = 1 / (1 + float(np.exp(min(-4 * (self.row - self.length) / self.width, 700))))
         return self.later.next() if self.draws[self.concept].random() <= chance else self.concept
-
-
-class JavaRandom:
-    """The random numbers of Java, as the documentation of java.util.Random defines them."""
-
-    def __init__(self, seed: int) -> None:
-        self.state = (seed ^ 0x5DEECE66D) & (2**48 - 1)
-
-    def bits(self, n: int) -> int:
-        """Return n random bits as a signed integer."""
-        self.state = (self.state * 0x5DEECE66D + 0xB) & (2**48 - 1)
-        found = self.state >> (48 - n)
-        return found - 2**32 if n == 32 and found >= 2**31 else found
-
-    def double(self) -> float:
-        """Return a number in [0, 1)."""
-        return ((self.bits(26) << 27) + self.bits(27)) / 2**53
-
-    def below(self, n: int) -> int:
-        """Return an integer from 0 to n - 1."""
-        if n & (n - 1) == 0:
-            return (n * self.bits(31)) >> 31
-        while True:
-            drawn = self.bits(31)
-            if drawn - drawn % n + n - 1 < 2**31:
-                return drawn % n
