@@ -59,6 +59,7 @@ SMALL = [
     Small("horizon online --ours --data digits --store FOLDER/horizon.jsonl"),
     Small("long 40000 40000", "long"),
     Small("missing --rows 40 --orders 1", "missing", constants={"SETS": ["sonar"]}),
+    Small("moa_streams --rows 600", "moa_streams", ("capymoa",)),
     Small("one_row --many 200", "one_row", ("river",), constants={"ROWS": 60, "WARM": 30}),
     Small("passes --sets heart --seeds 0 --rows 50", "passes", ("pandas",)),
     Small("posterior --seeds 1", "posterior"),
@@ -84,7 +85,6 @@ SMALL = [
 ]
 # Targets and commands that take minutes however small, with the tests of what they do.
 ELSEWHERE = {
-    "moa_streams": "tests/datasets/test_synthetic_moa.py",
     "pages": "tests/test_pages.py",
     "shards kills": "tests/distributing/test_driver.py",
     "shards memory": "tests/distributing/test_driver.py",
