@@ -80,6 +80,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "beside": _run("beside", 30, "default", "boosters"),
     "horizon": _run("horizon --ours", 90, "default", "late", "chunks", "batch"),
     "table6": _run("table6", 90),
+    "moa_streams": _run("moa_streams", 2),
+    "published": _run("published", 2, "default", "fast", timed=True),
     "reproduced": _run("reproduced", 30, "default", "fast", "mixed", "logistic", "paper", "boosters"),
 }
 

@@ -1,4 +1,7 @@
-"""Streams that change: generators from the literature on drift, and a stream of real weather.
+"""Streams that change: short variants of the drift literature's generators, and one of real weather.
+
+They have the rules of `bayesvote.datasets.generators`, which has the streams of a million rows that papers publish, but
+other changes and noise.
 
 Features are unscaled. Each generator returns rows, labels and the rows of abrupt changes, which are none if the stream
 changes all the time.
@@ -16,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesvote.core.checks import Array, Labels
+from bayesvote.datasets.generators import SEA_THRESHOLDS, SEGMENTS, Applicants, in_group_a
 
 ROWS = 20_000
 
@@ -37,7 +41,7 @@ def sea(seed: int, every: int = ROWS // 4, noise: float = 0.1) -> Changing:
     """SEA (Street and Kim 2001): the sum of two of three features is at most a threshold, which changes."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0, 10, (ROWS, 3))
-    threshold = np.array([8.0, 9.0, 7.0, 9.5])[np.arange(ROWS) // every % 4]
+    threshold = np.array(SEA_THRESHOLDS)[np.arange(ROWS) // every % 4]
     return _noisy(X, X[:, 0] + X[:, 1] <= threshold, rng, noise, every)
 
 
@@ -52,23 +56,11 @@ def hyperplane(seed: int, speed: float = 0.001, noise: float = 0.05) -> Changing
     return _noisy(X, ((X - 0.5) * weights).sum(axis=1) >= 0, rng, noise)
 
 
-class _People(NamedTuple):
-    salary: Array
-    commission: Array
-    age: Array
-    education: Array
-    car: Array
-    zip_code: Array
-    house: Array
-    years: Array
-    loan: Array
-
-
-def _people(rng: np.random.Generator) -> _People:
+def _people(rng: np.random.Generator) -> Applicants:
     salary = rng.uniform(20_000, 150_000, ROWS)
     commission = np.where(salary >= 75_000, 0.0, rng.uniform(10_000, 75_000, ROWS))
     zip_code = rng.integers(0, 9, ROWS).astype(np.float64)
-    return _People(
+    return Applicants(
         salary,
         commission,
         rng.integers(20, 81, ROWS).astype(np.float64),
@@ -79,46 +71,6 @@ def _people(rng: np.random.Generator) -> _People:
         rng.integers(1, 31, ROWS).astype(np.float64),
         rng.uniform(0, 500_000, ROWS),
     )
-
-
-def _by_age(
-    people: _People, young: NDArray[np.bool_], middle: NDArray[np.bool_], old: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    return np.where(people.age < 40, young, np.where(people.age < 60, middle, old))
-
-
-def _bands(values: Array) -> tuple[NDArray[np.bool_], ...]:
-    """Return masks of the values in the band of the young, the middle-aged and the old."""
-    ends = ((50_000, 100_000), (75_000, 125_000), (25_000, 75_000))
-    return tuple((values >= low) & (values <= high) for low, high in ends)
-
-
-def _granted(people: _People, function: int) -> NDArray[np.bool_]:
-    """Group A of functions 1 to 7 of Agrawal et al. (1993)."""
-    education, loan = people.education, people.loan
-    if function == 1:
-        return (people.age < 40) | (people.age >= 60)
-    if function == 2:
-        return _by_age(people, *_bands(people.salary))
-    if function == 3:
-        return _by_age(people, education <= 1, (education >= 1) & (education <= 3), education >= 2)
-    if function == 4:
-        low, middle, high = _bands(people.salary)[2], _bands(people.salary)[0], _bands(people.salary)[1]
-        return _by_age(
-            people,
-            np.where(education <= 1, low, middle),
-            np.where((education >= 1) & (education <= 3), middle, high),
-            np.where(education >= 2, middle, low),
-        )
-    if function == 5:
-        first, second, third = ((loan >= a) & (loan <= a + 200_000) for a in (100_000, 200_000, 300_000))
-        young, middle, old = _bands(people.salary)
-        return _by_age(
-            people, np.where(young, first, second), np.where(middle, second, third), np.where(old, third, first)
-        )
-    if function == 6:
-        return _by_age(people, *_bands(people.salary + people.commission))
-    return 2 * (people.salary + people.commission) / 3 - loan / 5 - 20_000 > 0
 
 
 def agrawal(
@@ -132,25 +84,8 @@ def agrawal(
         starts = np.arange(every, ROWS, every)
         chance = 1 / (1 + np.exp(np.clip(-4 * (t[:, None] - starts) / width, -500, 500)))
         which = (rng.random((ROWS, len(starts))) < chance).sum(axis=1)
-    granted = np.stack([_granted(people, function) for function in functions])
+    granted = np.stack([in_group_a(people, function) for function in functions])
     return _noisy(np.stack(people, axis=1), ~granted[which % len(functions), t], rng, noise, every)
-
-
-# The segments, of seven, that each digit lights.
-_SEGMENTS = np.array(
-    [
-        [1, 1, 1, 0, 1, 1, 1],
-        [0, 0, 1, 0, 0, 1, 0],
-        [1, 0, 1, 1, 1, 0, 1],
-        [1, 0, 1, 1, 0, 1, 1],
-        [0, 1, 1, 1, 0, 1, 0],
-        [1, 1, 0, 1, 0, 1, 1],
-        [1, 1, 0, 1, 1, 1, 1],
-        [1, 0, 1, 0, 0, 1, 0],
-        [1, 1, 1, 1, 1, 1, 1],
-        [1, 1, 1, 1, 0, 1, 1],
-    ]
-)
 
 
 def led(seed: int, every: int = ROWS // 4, noise: float = 0.1) -> Changing:
@@ -161,7 +96,7 @@ def led(seed: int, every: int = ROWS // 4, noise: float = 0.1) -> Changing:
     rng = np.random.default_rng(seed)
     digits = rng.integers(0, 10, ROWS)
     faulty = rng.random((ROWS, 7)) < noise
-    X = np.concatenate((_SEGMENTS[digits] ^ faulty, rng.integers(0, 2, (ROWS, 17))), axis=1).astype(np.float64)
+    X = np.concatenate((SEGMENTS[digits] ^ faulty, rng.integers(0, 2, (ROWS, 17))), axis=1).astype(np.float64)
     for k, traded in enumerate((0, 3, 5, 7)):
         part = slice(k * every, (k + 1) * every)
         X[part, :traded], X[part, 7 : 7 + traded] = X[part, 7 : 7 + traded].copy(), X[part, :traded].copy()
