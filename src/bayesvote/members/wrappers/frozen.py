@@ -31,7 +31,7 @@ class Frozen(WrapperBank[Any]):
     def compose(self) -> None:
         """Derive what depends on the wrapped bank, which does not learn."""
         super().compose()
-        self.learns, X, ()
+        self.learns, self._weight_checkers = False, ()
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Any:
         """Return what the wrapped bank has learned; start a bank that was never started."""
