@@ -92,6 +92,6 @@ def test_a_model_of_version_0_2_predicts_and_learns_as_it_did(name: str, resaved
     expected, (Z, _) = EXPECTED[name], rows_for(name, 10, 2)
     np.testing.assert_allclose(predicted(model, Z), expected["before"], rtol=1e-12, atol=0)
     later = predicted_then_learned(model, *rows_for(name, 40, 3))
-    tolerance = {"rtol": 1e-9, "atol": 0} if len(expected["classes"]) == 2 else {"rtol": 0, "atol": 0.02}
-    np.testing.assert_allclose(later, expected["then_learn"], **tolerance)
-    np.testing.assert_allclose(predicted(model, Z), expected["after"], **tolerance)
+    rtol, atol = (1e-9, 0.0) if len(expected["classes"]) == 2 else (0.0, 0.02)
+    np.testing.assert_allclose(later, expected["then_learn"], rtol=rtol, atol=atol)
+    np.testing.assert_allclose(predicted(model, Z), expected["after"], rtol=rtol, atol=atol)
