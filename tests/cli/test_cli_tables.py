@@ -147,7 +147,7 @@ def test_errors_speak_of_options_and_not_of_parameters(cli: Cli, table: Path, tm
         (("--date", "island"), "State another kind, for example with --column island=category."),
         (("--boolean", "island"), "for example with --column island=category."),
         (("--number", "iland"), every),
-        (("--members", "perceptron", "--max-features", 999), "--max-features must be at most the"),
+        (("--members", "perceptron", "--max-features", 999), "--max-features must be at most n_features = 6"),
     ):
         refused = cli("run", table, *SMALL, *arguments)
         assert refused.code in (1, 2)
