@@ -100,7 +100,7 @@ def test_continuous_targets_and_truth_values_are_as_before() -> None:
 
 def test_an_integer_of_too_many_digits_is_not_saved() -> None:
     model = classifier().fit(X, labels([0, 10**5000]))
-    with pytest.raises(ValueError, match="classes_ must hold integers of fewer digits"):
+    with pytest.raises(ValueError, match="classes_ must contain integers of fewer digits"):
         dumps(model)
 
 

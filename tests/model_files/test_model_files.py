@@ -67,13 +67,13 @@ def test_bad_files_are_refused_in_words(tmp_path: Path) -> None:
     safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
     data = dumps(Ensemble(PerceptronBank(3)).start(D, rng=0))
     for bad, said in [
-        (b"", "without its header"),
-        (b"not a model", "without its header"),
-        (data[:100], "without its header"),
-        (data[:-1], "cut off or altered"),
-        (data + b"0", "cut off or altered"),
-        (safetensors.save({"x": np.zeros(3)}), "of something else"),
-        (safetensors.save({"x": np.zeros(3)}, metadata={"format": "pt"}), "of something else"),
+        (b"", "no valid header"),
+        (b"not a model", "no valid header"),
+        (data[:100], "no valid header"),
+        (data[:-1], "truncated or changed"),
+        (data + b"0", "truncated or changed"),
+        (safetensors.save({"x": np.zeros(3)}), "another safetensors file"),
+        (safetensors.save({"x": np.zeros(3)}, metadata={"format": "pt"}), "another safetensors file"),
         (edited(data, lambda header: header["__metadata__"].update(version="3", library="9.1")), "bayesvote 9.1. Upd"),
         (edited(data, lambda header: header["__metadata__"].pop("version")), "format version 2"),
         (edited(data, lambda header: header.pop("bank.state.bias")), "belong to no array|bytes"),
@@ -96,7 +96,7 @@ def test_a_key_that_occurs_twice_is_refused() -> None:
         about = header["__metadata__"]
         about["model"] = '{"kind": "OSBoost", ' + about["model"].removeprefix("{")
 
-    with pytest.raises(ModelFileError, match="a key that occurs twice"):
+    with pytest.raises(ModelFileError, match="a key occurs twice"):
         loads(edited(data, doubled))
 
 
@@ -144,7 +144,7 @@ def test_a_small_file_cannot_ask_for_much_memory() -> None:
     with pytest.raises(ModelFileError, match="JointGaussian: a state of"):
         loads(described(joint, lambda node: node["parameters"].update(weighter=wide)))
     labels = {"array": ["a"] * 10_000 + ["b" * 10_000], "dtype": "U"}
-    with pytest.raises(ModelFileError, match="very different lengths"):
+    with pytest.raises(ModelFileError, match="more memory than the file"):
         loads(described(joint, lambda node: node["parameters"]["bank"]["parameters"].update(max_features=labels)))
 
 
@@ -207,7 +207,7 @@ def test_boosters_that_count_more_than_there_was_are_refused() -> None:
 
 def test_an_array_that_belongs_to_nothing_is_refused() -> None:
     _, description, arrays = _file.unpack(dumps(Ensemble(PerceptronBank(3)).start(D, rng=0)))
-    with pytest.raises(ModelFileError, match="the array spare, which belongs to nothing"):
+    with pytest.raises(ModelFileError, match="the array 'spare' belongs to no part"):
         loads(_file.pack(description, arrays | {"spare": np.zeros(3)}))
 
 
@@ -228,7 +228,7 @@ def test_labels_that_end_in_nul_are_refused_as_strings() -> None:
     def forged(dtype: str) -> bytes:
         return described(data, lambda model: model["learned"]["facts"]["classes_"].update(array=labels, dtype=dtype))
 
-    with pytest.raises(ModelFileError, match="labels that end in NUL, which only objects can"):
+    with pytest.raises(ModelFileError, match="labels that end in NUL must have the type object"):
         loads(forged("U"))
     kept: Any = loads(forged("O"))
     assert kept.classes_.tolist() == labels
@@ -240,7 +240,7 @@ def test_truth_values_are_0_or_1() -> None:
     np.testing.assert_array_equal(_file.unpack(edited(data, lambda _: None))[2]["flags"], [True, False, True])
     for wrong in (2, 255):
         spoilt = edited(data[:-1] + bytes([wrong]), lambda _: None)
-        with pytest.raises(ModelFileError, match="truth values that are neither 0 nor 1 in flags"):
+        with pytest.raises(ModelFileError, match="booleans must be 0 or 1 in flags"):
             _file.unpack(spoilt)
 
 
@@ -298,7 +298,7 @@ def test_a_calibration_that_no_stream_leads_to_is_refused() -> None:
     with pytest.raises(ModelFileError, match="the calibration's mean must be at least 0"):
         loads(_file.pack(description, arrays))
     model.calibration_.mean[1] = -1.0
-    with pytest.raises(ValueError, match="must be sound, but in OSBoostClassifier: the calibration's mean"):
+    with pytest.raises(ValueError, match="must be valid, but in OSBoostClassifier: the calibration's mean"):
         dumps(model)
 
 

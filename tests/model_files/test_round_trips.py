@@ -155,7 +155,7 @@ def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
     model = OzaBoost(n_members=2).start(D, rng=0)
     assert model.state is not None
     model.state.weights[0, 1, 1] = np.inf
-    with pytest.raises(ValueError, match="must be sound, but in OzaBoost: weights must be finite"):
+    with pytest.raises(ValueError, match="must be valid, but in OzaBoost: weights must be finite"):
         save(model, tmp_path / "m")
     assert os.listdir(tmp_path) == []
 
@@ -171,7 +171,7 @@ def test_members_of_a_script_may_have_moved_into_a_module() -> None:
     assert loads(data, objects={"members": as_of("mine.members")}).predict(X).shape == (50,)
     data = dumps(BayesianEnsembleClassifier(as_of("mine.members")).fit(X, y))
     assert loads(data, objects={"members": as_of("mine.others")}).predict(X).shape == (50,)
-    with pytest.raises(ModelFileError, match=r"must hold \['mine.Mine', 'mine.Mine'\]"):
+    with pytest.raises(ModelFileError, match=r"must contain \['mine.Mine', 'mine.Mine'\]"):
         loads(data, objects={"members": as_of("yours")})
 
 
@@ -179,7 +179,7 @@ def test_members_of_a_script_may_have_moved_into_a_module() -> None:
 def test_labels_that_a_file_cannot_hold_are_refused_when_they_are_saved(dtype: str) -> None:
     X, y = rows(50)
     model = OzaBoostClassifier(n_members=2).fit(X, np.array([2, 4]).astype(dtype)[y])
-    with pytest.raises(TypeError, match=r"save: .* must hold numbers"):
+    with pytest.raises(TypeError, match=r"save: .* must contain numbers"):
         dumps(model)
 
 
@@ -250,12 +250,14 @@ def test_fitted_members_are_asked_for_once() -> None:
     again = loads(data, objects={"members": members})
     assert np.array_equal(again.predict_proba(X), estimator.predict_proba(X))
     assert dumps(again.partial_fit(X, y)) == dumps(estimator.partial_fit(X, y))
-    with pytest.raises(ModelFileError, match="'members' must hold 2 classifiers, got 1"):
+    with pytest.raises(ModelFileError, match="'members' must contain 2 classifiers, got 1"):
         loads(data, objects={"members": members[:1]})
-    told = r"must hold \['sklearn.GaussianNB', 'sklearn.BernoulliNB'\], in this order, got \['sklearn.BernoulliNB', 's"
+    told = (
+        r"must contain \['sklearn.GaussianNB', 'sklearn.BernoulliNB'\], in this order, got \['sklearn.BernoulliNB', 's"
+    )
     with pytest.raises(ModelFileError, match=told):
         loads(data, objects={"members": members[::-1]})
-    with pytest.raises(ModelFileError, match="the object given as 'members' must be a list, got int"):
+    with pytest.raises(ModelFileError, match="the object passed as 'members' must be a list, got int"):
         loads(data, objects={"members": 3})
     wrong: Any = members
     with pytest.raises(TypeError, match=r"objects must be a dictionary of places .* {'members': \[\.\.\.\]}, got list"):

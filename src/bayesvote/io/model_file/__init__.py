@@ -1,4 +1,4 @@
-"""Saved models: one safetensors file with a checksum, that can be loaded from anybody without running their code."""
+"""Model files: a safetensors file with a checksum. Loading a file from an unknown source runs no code from it."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from bayesvote.core.files import replace_file
 from bayesvote.core.state import Part
 from bayesvote.io.model_file.decode import decode
 from bayesvote.io.model_file.encode import encode
-from bayesvote.io.model_file.file import ModelFileError, pack, read, refusing, unpack
+from bayesvote.io.model_file.file import ModelFileError, as_model_file_errors, pack, read, unpack
 from bayesvote.io.model_file.version1 import upgraded
 
 __all__ = ["ModelFileError", "dumps", "load", "loads", "pack", "save", "unpack"]
@@ -19,47 +19,47 @@ MAX_BYTES = 2**30
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a model: an ensemble, a booster, or an estimator of this library, started or not.
+    """Save an ensemble, a booster or an estimator of this library, started or not.
 
-    The file is replaced in one step once the new one is safely on the disk: whenever the process is killed, there is
-    the old file or the new one. (A file ``.name.*.tmp`` may be left beside it then, which can be deleted.)
+    The new file replaces an existing one atomically, after it has been written to disk. If the process is killed, the
+    old file or the new one is there. A temporary file ``.name.*.tmp`` may remain in the folder, and can be deleted.
 
-    What is not the library's own is not in the file, only its place is: the classifiers of an
-    :class:`EstimatorBank` (the bank itself, if it learns), a :class:`NumericalPosterior`, a loss that is a function.
-    It must be given again to :func:`load`. A random generator among an estimator's parameters becomes None.
+    Objects of other libraries and user code are not saved, only their place in the model. These are the classifiers of
+    an :class:`EstimatorBank` (the bank itself, if it learns), a :class:`NumericalPosterior`, and a loss that is a
+    function. Pass them to :func:`load` again. A random generator among an estimator's parameters is saved as None.
 
     Parameters
     ----------
     model
-        The model; it stays as it is.
+        The model; it is not changed.
     path
-        Where to; an existing file is replaced.
+        Path of the file; an existing file is replaced.
     """
     replace_file(path, dumps(model))
 
 
 def load(path: str | os.PathLike[str], *, objects: Mapping[str, Any] | None = None, max_bytes: int = MAX_BYTES) -> Any:
-    """Load a model that :func:`save` has saved. It predicts and goes on learning bit for bit as the saved one.
+    """Load a model saved by :func:`save`. Its predictions and further learning are bit for bit those of the saved one.
 
-    Nothing in the file is run, and no name in it is imported.
+    Loading runs no code from the file, and imports no module that the file names.
 
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     objects
-        What the file does not hold, by its place in the model, such as
+        Objects that the file does not contain, by their place in the model, such as
         ``{"weighter": NumericalPosterior(...)}``, ``{"bank.estimators": [...]}``, ``{"bank": EstimatorBank(...)}``,
-        ``{"loss": function}`` or, of an estimator, ``{"members": [...]}``; each as it was when the model was saved.
-        Classifiers of other types, or in another order of types, are refused.
-        Without them, the error names what is missing.
+        ``{"loss": function}`` or, for an estimator, ``{"members": [...]}``. Each must be as it was when the model was
+        saved: classifiers of other types, or in another order of types, raise an error. If objects are missing, the
+        error names them.
     max_bytes
-        A larger file is refused.
+        Maximum size of the file in bytes.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, no model, too large, of a newer library, or needs other objects.
+        If the file is damaged, not a model, too large, written by a newer version, or needs other objects.
 
     Examples
     --------
@@ -80,18 +80,18 @@ def load(path: str | os.PathLike[str], *, objects: Mapping[str, Any] | None = No
 
 
 def dumps(model: Any) -> bytes:
-    """Return what :func:`save` writes."""
+    """Return the bytes that :func:`save` writes."""
     with model.read_lock() if isinstance(model, Part) else nullcontext():
         return pack(*encode(model))
 
 
 def loads(data: bytes, *, objects: Mapping[str, Any] | None = None) -> Any:
-    """Load a model from what :func:`dumps` has returned."""
+    """Load a model from the bytes that :func:`dumps` returned."""
     if not isinstance(objects, Mapping | None):
-        must = "must be a dictionary of places and what belongs there, such as {'members': [...]}"
+        must = "must be a dictionary of places and objects, such as {'members': [...]}"
         raise InputTypeError("load", "objects", must, type(objects).__name__)
     version, description, arrays = unpack(data)
     if version == 1:
-        with refusing():
+        with as_model_file_errors():
             description, arrays = upgraded(description, arrays)
     return decode(description, arrays, objects=dict(objects or {}), room=len(data))

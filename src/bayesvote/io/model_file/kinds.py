@@ -1,4 +1,4 @@
-"""What can be in a saved model: the kinds of the packages' tables. A file can name no others."""
+"""Kinds of parts that a model file may contain: the classes in the packages' tables, and no others."""
 
 from importlib import import_module
 from typing import Any
@@ -9,9 +9,9 @@ from bayesvote.members import BANKS
 from bayesvote.tables import Columns
 from bayesvote.weighting import WEIGHTERS
 
-# Packages that need other libraries are imported only when one of their models is saved or loaded. Each key is the
-# prefix of its class names in a file.
-_LATER = {
+# Packages that need other libraries are imported only when one of their models is saved or loaded. The keys are the
+# prefixes of their class names in a file.
+_LAZY = {
     "": "bayesvote.estimators",
     "river.": "bayesvote.integrations.river",
     "capymoa.": "bayesvote.integrations.capymoa",
@@ -19,25 +19,25 @@ _LATER = {
 
 
 def kind_of(part: Any) -> str | None:
-    """Return the name by which files know a part; None if they do not."""
+    """Return the name of a part's class in files, or None if it has none."""
     name = type(part).__name__
     if _core().get(name) is type(part):
         return name
-    for prefix, module in _LATER.items():
+    for prefix, module in _LAZY.items():
         if f"{type(part).__module__}.".startswith(f"{module}.") and _table(module).get(name) is type(part):
             return prefix + name
     return None
 
 
 def class_of(kind: str) -> Any:
-    """Return the class of that name."""
+    """Return the class with this name in files."""
     if kind in _core():
         return _core()[kind]
     prefix, dot, name = kind.rpartition(".")
-    module = _LATER.get(prefix + dot)
+    module = _LAZY.get(prefix + dot)
     found = _table(module).get(name) if module else None
     if found is None:
-        raise ValueError(f"the unknown kind {kind[:50]!r}")
+        raise ValueError(f"the kind {kind[:50]!r} is unknown")
     return found
 
 

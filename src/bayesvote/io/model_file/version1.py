@@ -1,4 +1,4 @@
-"""Model files of version 1, whose descriptions had a form of their own for every kind."""
+"""Conversion of model files of version 1, in which each kind had its own form of description."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from bayesvote.io.model_file.file import Arrays
 
 
 def upgraded(description: Node, arrays: Arrays) -> tuple[Node, Arrays]:
-    """Bring the description and arrays of version 1 to the form of version 2."""
+    """Convert the description and arrays of version 1 to version 2."""
     return _part(description), {name.replace("calibration_.state.", "state."): array for name, array in arrays.items()}
 
 
@@ -31,11 +31,11 @@ def _part(node: Node) -> Node:
     elif "fitted" in given:
         given["parameters"] = {name: _value(value) for name, value in given["parameters"].items()}
         if kind == "BayesianEnsembleClassifier":
-            given["parameters"]["scale"] = False  # there was nothing to scale with
+            given["parameters"]["scale"] = False  # version 1 could not scale features
         fitted = given.pop("fitted")
         if fitted is not None:
             learned = {"facts": fitted, "parts": {"model_": _part(given.pop("model"))}}
-    # The reader refuses any entry that is left over.
+    # Decoding raises an error for entries that are left over.
     return {"kind": kind, **given, "learned": learned}
 
 

@@ -1,4 +1,4 @@
-"""Trees, grown anew from kept rows, and members refined over their leaves."""
+"""Bank of online decision trees, with refined members on top of their leaves."""
 
 from bayesvote.members.trees.bank import TreeBank
 

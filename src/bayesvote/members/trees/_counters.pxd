@@ -1,4 +1,4 @@
-"""Leaves that go on growing: each counts what some random cuts would tell, and splits when one tells enough."""
+"""Splits of single leaves: a leaf counts classes for some random cuts, and splits once the gain of one is enough."""
 
 from libc.math cimport floor, log
 from libc.stdint cimport int8_t, int32_t, uint64_t
@@ -10,42 +10,42 @@ from bayesvote.members.trees._tree cimport Tree, add_count, counts_of, resize, s
 
 cdef extern from *:
     """
-    /* Of the mistakes of a leaf, the share that a split is expected to bring. Late errors on covtype with half of the
-     * memory are the same from 0.01 to 0.1, and higher from 0.3 on. */
+    /* Expected gain of a split per mistake of its leaf. On covtype with half of the memory, late errors are equal from
+     * 0.01 to 0.1, and higher from 0.3. */
     #define PROMISE 0.1
     """
     const double PROMISE
 
 cdef enum:
-    CANDIDATES = 8  # cuts that a leaf keeps counts for
-    SIDES = 2  # at most the cut, above it
-    PATIENCE = 8  # weight of the rows between two looks at a leaf
-    ENOUGH = 2  # twice the gain in log-likelihood that makes a split, per class beyond the first
+    CANDIDATES = 8  # cuts that a leaf counts classes for; bounds memory and time
+    SIDES = 2  # sides of a cut: at most the cut, above it
+    CHECK_WEIGHT = 8  # weight of the rows between two checks of a leaf; bounds the time
+    ENOUGH = 2  # minimum of twice the gain in log-likelihood, per class beyond the first: Akaike's criterion
 
 
-# What a leaf's candidates have counted of a class: at the key 2 k the weights on both sides of each cut, at 2 k + 1
-# those of the missing values, as the first numbers.
+# Counts of one class for all candidates of a leaf. Key 2 k holds the weights on both sides of each cut. Key 2 k + 1
+# holds the weights of missing values in its first CANDIDATES numbers.
 ctypedef float Counted[CANDIDATES * SIDES]
 
 
-# The candidates of a tree's leaves. Free slots are a list, linked by ``owners``.
+# Candidates of the leaves of a tree, one slot per leaf. Free slots form a list that is linked by ``owners``.
 cdef struct Slots:
     Py_ssize_t n
     Py_ssize_t n_open
-    double least  # what a split or a slot must be worth: as much as the best that was given up for memory, or 0
+    double least  # minimum worth of a split or slot: that of the best one pruned so far, or 0
     Py_ssize_t capacity
     int32_t free
-    int32_t *owners  # the leaf of a slot
-    double *weights  # of the rows since the slot was opened
+    int32_t *owners  # the leaf of each slot
+    double *weights  # weight of the rows since the slot was opened
     int32_t *columns  # (capacity, CANDIDATES)
-    float *cuts  # the same; until there is a cut, the first value
-    int8_t *ready  # the same: whether there is a cut
-    Run *runs  # of what each slot has counted, by class
+    float *cuts  # (capacity, CANDIDATES); until there is a cut, the first value
+    int8_t *ready  # (capacity, CANDIDATES); 1 if there is a cut
+    Run *runs  # the counts of each slot, by class
     Runs counts
 
 
 cdef inline int resize_slots(Slots *slots, Py_ssize_t capacity) noexcept nogil:
-    """Make the arrays of this many slots, at least one; -1 without memory."""
+    """Resize the arrays to a capacity of at least one slot; return -1 if out of memory."""
     if (
         resize(<void **> &slots.owners, capacity * sizeof(int32_t))
         or resize(<void **> &slots.weights, capacity * sizeof(double))
@@ -60,7 +60,7 @@ cdef inline int resize_slots(Slots *slots, Py_ssize_t capacity) noexcept nogil:
 
 
 cdef inline int reserve_slots(Slots *slots, Py_ssize_t n) noexcept nogil:
-    """Have room for n slots; -1 without memory."""
+    """Reserve memory for n slots; return -1 if out of memory."""
     if n <= slots.capacity:
         return 0
     return resize_slots(slots, max(n, slots.capacity + slots.capacity // 4 + 2))
@@ -85,7 +85,7 @@ cdef inline void free_slots(Slots *slots) noexcept nogil:
 
 
 cdef inline int32_t new_slot(Slots *slots, int32_t owner) noexcept nogil:
-    """A slot for a leaf, which has counted nothing; -1 without memory."""
+    """Return an empty slot for a leaf, or -1 if out of memory."""
     cdef int32_t slot = slots.free
     if slot >= 0:
         slots.free = slots.owners[slot]
@@ -102,7 +102,7 @@ cdef inline int32_t new_slot(Slots *slots, int32_t owner) noexcept nogil:
 
 
 cdef inline void close_slot(Tree *tree, Slots *slots, int32_t at) noexcept nogil:
-    """Give back the slot of a leaf."""
+    """Free the slot of a leaf."""
     cdef int32_t slot = tree.slots[at]
     slots.n_open -= 1
     slots.counts.live -= slots.runs[slot].n
@@ -115,7 +115,7 @@ cdef inline void close_slot(Tree *tree, Slots *slots, int32_t at) noexcept nogil
 cdef inline int open_slot(
     Tree *tree, Slots *slots, int32_t at, const float *x, Py_ssize_t n_columns, uint64_t *random
 ) noexcept nogil:
-    """Draw candidates for a leaf, with a row's values to cut between; -1 without memory."""
+    """Draw candidates for a leaf; the row has their first values. Return -1 if out of memory."""
     cdef int32_t slot = new_slot(slots, at)
     cdef Py_ssize_t c
     if slot < 0:
@@ -129,7 +129,7 @@ cdef inline int open_slot(
 
 
 cdef inline Py_ssize_t counted_at(Slots *slots, int32_t slot, Py_ssize_t key) noexcept nogil:
-    """Return the place of what a slot has counted of a class; -1 without memory."""
+    """Return the index of a slot's counts for a key, or -1 if out of memory."""
     cdef Py_ssize_t place = find_key(&slots.counts, slots.runs + slot, <int32_t> key)
     if place < 0:
         place = insert_key(&slots.counts, sizeof(Counted), slots.runs, slots.n, slot, <int32_t> key)
@@ -139,9 +139,9 @@ cdef inline Py_ssize_t counted_at(Slots *slots, int32_t slot, Py_ssize_t key) no
 cdef inline int count(
     Slots *slots, int32_t slot, const float *x, Py_ssize_t y, double w, Py_ssize_t n_columns, uint64_t *random
 ) noexcept nogil:
-    """Count a row for a leaf's candidates; those without a cut may find one; -1 without memory."""
+    """Count a row for the candidates of a leaf, and draw cuts that are still missing; return -1 if out of memory."""
     cdef Py_ssize_t first_candidate = slot * CANDIDATES
-    cdef float *counted = NULL  # of the class
+    cdef float *counted = NULL  # counts of the class
     cdef float *missing = NULL
     cdef Py_ssize_t c, j, place
     cdef float value, first
@@ -156,7 +156,7 @@ cdef inline int count(
                     if place < 0:
                         return -1
                     missing = <float *> slots.counts.values + place * CANDIDATES * SIDES
-                    counted = NULL  # it may have moved
+                    counted = NULL  # the array may have moved
                 missing[j] += <float> w
             else:
                 if counted == NULL:
@@ -175,13 +175,13 @@ cdef inline int count(
         elif value != first:
             slots.cuts[c] = draw_between(random, min(first, value), max(first, value))
             slots.ready[c] = 1
-        else:  # a feature with one value here: try another
+        else:  # the feature has been constant: try another
             slots.columns[c] = <int32_t> draw_below(random, n_columns)
             slots.cuts[c] = x[slots.columns[c]]
     return 0
 
 
-# What a candidate has counted of a class.
+# Counts of one class for one candidate.
 cdef struct Sides:
     int32_t label
     double below
@@ -192,7 +192,7 @@ cdef struct Sides:
 cdef inline Py_ssize_t next_class(
     const Runs *pool, Py_ssize_t at, Py_ssize_t last, Py_ssize_t j, Sides *sides
 ) noexcept nogil:
-    """Read what candidate j has counted of the class at a place of a run; return the place of the next class."""
+    """Read the counts of candidate j for the class at an index of a run; return the index of the next class."""
     cdef const Counted *values = <const Counted *> pool.values
     cdef int32_t key = pool.keys[at]
     sides.label = key >> 1
@@ -210,8 +210,11 @@ cdef inline double xlogx(double x) noexcept nogil:
     return x * log(x) if x > 0.0 else 0.0
 
 
-cdef inline double told(const Runs *pool, const Run *run, Py_ssize_t j, Py_ssize_t missing) noexcept nogil:
-    """Twice the gain in log-likelihood by a cut, with missing values on a side; less what each class is to bring."""
+cdef inline double gain_of_cut(const Runs *pool, const Run *run, Py_ssize_t j, Py_ssize_t missing) noexcept nogil:
+    """Return twice the gain in log-likelihood by a cut, less ENOUGH per class beyond the first.
+
+    Missing values go to the side ``missing``.
+    """
     cdef double below = 0.0
     cdef double above = 0.0
     cdef double gain = ENOUGH
@@ -233,7 +236,7 @@ cdef inline double told(const Runs *pool, const Run *run, Py_ssize_t j, Py_ssize
 
 
 cdef inline void add_sides(const Runs *pool, const Run *run, Py_ssize_t j, Sides *total) noexcept nogil:
-    """Add up what a candidate has counted of all classes."""
+    """Sum the counts of a candidate over all classes."""
     cdef Py_ssize_t at = run.start
     cdef Py_ssize_t last = run.start + run.n
     cdef Sides sides
@@ -248,7 +251,7 @@ cdef inline void add_sides(const Runs *pool, const Run *run, Py_ssize_t j, Sides
 cdef inline int split_on(
     Tree *tree, Slots *slots, int32_t at, Py_ssize_t j, Py_ssize_t missing, Py_ssize_t n_classes
 ) noexcept nogil:
-    """Split a leaf on a candidate; the children start with what that has counted; -1 without memory."""
+    """Split a leaf on a candidate, whose counts go to the children; return -1 if out of memory."""
     cdef int32_t slot = tree.slots[at]
     cdef Py_ssize_t c = slot * CANDIDATES + j
     cdef Py_ssize_t left = tree.n
@@ -272,13 +275,13 @@ cdef inline int split_on(
 
 
 cdef inline int maybe_split(Tree *tree, Slots *slots, int32_t at, Py_ssize_t n_classes) noexcept nogil:
-    """Split a leaf on its best candidate if that tells enough; -1 without memory."""
+    """Split a leaf on its best candidate if the gain is large enough; return -1 if out of memory."""
     cdef int32_t slot = tree.slots[at]
     cdef const Run *run = slots.runs + slot
     cdef Py_ssize_t best_candidate = -1
     cdef Py_ssize_t best_missing = 0
     cdef double best = slots.least
-    cdef double rounding = 1e-9 * slots.weights[slot]  # gains that differ by less are equal; the first is taken
+    cdef double rounding = 1e-9 * slots.weights[slot]  # gains that differ by less count as equal; the first one wins
     cdef double gain
     cdef Sides total
     cdef Py_ssize_t j, missing
@@ -289,10 +292,10 @@ cdef inline int maybe_split(Tree *tree, Slots *slots, int32_t at, Py_ssize_t n_c
         for missing in range(2):
             if missing == 1 and total.missing == 0.0:
                 break
-            gain = told(&slots.counts, run, j, missing)
+            gain = gain_of_cut(&slots.counts, run, j, missing)
             if gain > best + rounding:
                 best, best_candidate = gain, j
-                # Where no value is missing, one that is later goes with the many.
+                # Without missing values so far, later ones go to the side with more rows.
                 best_missing = missing if total.missing > 0.0 else total.below < total.above
     if best_candidate < 0:
         return 0
@@ -300,7 +303,7 @@ cdef inline int maybe_split(Tree *tree, Slots *slots, int32_t at, Py_ssize_t n_c
 
 
 cdef inline double worth_of_slot(const Tree *tree, Py_ssize_t at) noexcept nogil:
-    """What a split of a leaf may be worth: a share of its rows that are not of the commonest class."""
+    """Return the expected gain of a split: PROMISE times the weight outside the most frequent class."""
     cdef const double *counts = counts_of(tree, at)
     cdef double most = 0.0
     cdef double others = 0.0
@@ -315,7 +318,7 @@ cdef inline int grow_leaf(
     Tree *tree, Slots *slots, int32_t at, const float *x, Py_ssize_t y, double w, Py_ssize_t n_columns,
     uint64_t *random, Py_ssize_t n_classes, Py_ssize_t max_nodes,
 ) noexcept nogil:
-    """Let a leaf that has counted a row go on growing; -1 without memory."""
+    """Update the candidates of a leaf that has counted a row, and maybe split it; return -1 if out of memory."""
     cdef int32_t slot = tree.slots[at]
     cdef double before
     if tree.n + 2 > max_nodes or n_columns == 0:
@@ -325,6 +328,6 @@ cdef inline int grow_leaf(
     before = slots.weights[slot]
     if count(slots, slot, x, y, w, n_columns, random):
         return -1
-    if floor(before / PATIENCE) < floor(slots.weights[slot] / PATIENCE):
+    if floor(before / CHECK_WEIGHT) < floor(slots.weights[slot] / CHECK_WEIGHT):
         return maybe_split(tree, slots, at, n_classes)
     return 0

@@ -1,15 +1,15 @@
-"""The rows that trees are grown from: the last ones, in blocks that are made when rows come."""
+"""Stored rows that trees are grown from: the last rows of the stream, in blocks allocated when they are needed."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
 cdef enum:
-    IN_BLOCK = 256  # rows
+    IN_BLOCK = 256  # number of rows in a block
 
 
-# A feature gets a column when it is first seen to be other than 0, so rows may have many more features than columns.
-# Rows that are older than a column do not have it: it is 0 there.
+# A feature gets a column when it is first seen to be other than 0, so there may be many more features than columns.
+# A row that is older than a column does not store it; its value is 0.
 cdef struct Block:
     float *rows[IN_BLOCK]
     Py_ssize_t widths[IN_BLOCK]
@@ -22,12 +22,12 @@ cdef struct Kept:
     Py_ssize_t n_blocks
     Py_ssize_t n_columns
     Py_ssize_t max_columns
-    Py_ssize_t narrowest  # width that all rows have
-    int64_t seen  # rows kept since the start
+    Py_ssize_t narrowest  # number of columns that all stored rows have
+    int64_t seen  # number of rows stored since the start
 
 
 cdef inline Py_ssize_t place_of(const Kept *kept, int64_t row) noexcept nogil:
-    """Where a row is kept, counted from the start."""
+    """Return the index at which a row, numbered from the start of the stream, is stored."""
     return <Py_ssize_t> (row % (kept.n_blocks * IN_BLOCK))
 
 
@@ -47,7 +47,7 @@ cdef inline float weight_at(const Kept *kept, Py_ssize_t place) noexcept nogil:
 cdef inline int keep(
     Kept *kept, int64_t row, const float *x, Py_ssize_t width, int32_t label, float weight
 ) noexcept nogil:
-    """Keep a row, counted from the start, in the place of the oldest; -1 without memory."""
+    """Store a row, numbered from the start, over the oldest one; return -1 if out of memory."""
     cdef Py_ssize_t place = place_of(kept, row)
     cdef Block *block = kept.blocks[place // IN_BLOCK]
     cdef float *moved
@@ -62,7 +62,7 @@ cdef inline int keep(
             return -1
         block.rows[place] = moved
         block.widths[place] = width
-    if width > 0:  # there is no place for nothing, and memcpy takes no NULL
+    if width > 0:  # memcpy must not get NULL, even for 0 bytes
         memcpy(block.rows[place], x, width * sizeof(float))
     block.labels[place] = label
     block.weights[place] = weight
@@ -70,7 +70,7 @@ cdef inline int keep(
 
 
 cdef inline void find_narrowest(Kept *kept) noexcept nogil:
-    """The oldest row has the fewest columns."""
+    """Set ``narrowest`` to the width of the oldest row, which has the fewest columns."""
     cdef Py_ssize_t place = place_of(kept, max(<int64_t> 0, kept.seen - kept.n_blocks * IN_BLOCK))
     cdef const Block *block = kept.blocks[place // IN_BLOCK]
     kept.narrowest = block.widths[place % IN_BLOCK] if block != NULL else 0
@@ -99,12 +99,12 @@ cdef inline uint64_t draw(uint64_t *random) noexcept nogil:
 
 
 cdef inline Py_ssize_t draw_below(uint64_t *random, Py_ssize_t n) noexcept nogil:
-    """An integer from 0 to n - 1, n below 2**32."""
+    """Draw an integer from 0 to n - 1, for n below 2**32."""
     return <Py_ssize_t> (((draw(random) >> 32) * <uint64_t> n) >> 32)
 
 
 cdef inline float draw_between(uint64_t *random, float low, float high) noexcept nogil:
-    """A number from low, included, to high, excluded."""
+    """Draw a number from low, inclusive, to high, exclusive."""
     cdef float u = <float> (draw(random) >> 40) * <float> (1.0 / 16777216.0)
     cdef float cut = low + u * (high - low)
     return cut if cut < high else low

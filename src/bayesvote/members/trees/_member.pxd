@@ -1,18 +1,18 @@
-"""A tree with what it needs to learn: candidates of its leaves, the tree that is to replace it, and its turns."""
+"""Trees that learn: a tree, the candidates of its leaves, the tree that will replace it, and its growth schedule."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
 from bayesvote.members.trees._counters cimport CANDIDATES, Counted, Slots, free_slots, grow_leaf
-from bayesvote.members.trees._growth cimport Bench, Growth, begin, go_on, stop
+from bayesvote.members.trees._growth cimport Buffers, Growth, advance_growth, begin, end_growth
 from bayesvote.members.trees._kept cimport Kept, draw
-from bayesvote.members.trees._tree cimport Tree, add_count, fit, free_tree, pair_of
+from bayesvote.members.trees._tree cimport Tree, add_count, free_tree, pair_of, shrink
 
 cdef extern from "cuts.h" nogil:
     void fetch(const void *p)
 
 cdef enum:
-    MOST_FETCHED = 8  # classes
+    MOST_FETCHED = 8  # classes per slot to prefetch; bounds the time per row
 
 
 cdef struct Member:
@@ -20,22 +20,22 @@ cdef struct Member:
     Slots slots
     Growth growth
     uint64_t random
-    int64_t window  # rows it is grown from
-    const int64_t *schedule  # ascending; rows seen when it is grown anew
+    int64_t window  # number of rows that it is grown from
+    const int64_t *schedule  # ascending numbers of learned rows at which it is grown again
     Py_ssize_t n_schedule
-    int64_t period  # of growing after that, or 0: its leaves go on growing
+    int64_t period  # rows between growths after the schedule; 0 if leaves split one by one instead
     int64_t offset
 
 
-# What all trees have in common.
+# Parameters of all trees.
 cdef struct Rules:
     Py_ssize_t n_classes
     Py_ssize_t max_nodes
-    int64_t longest  # rows that a growth may take
+    int64_t longest  # maximum number of rows that arrive during a growth
 
 
-# A row to learn, and what was seen up to it.
-cdef struct Lesson:
+# A row to learn, with the numbers of rows and columns seen so far.
+cdef struct LabelledRow:
     const float *x
     Py_ssize_t y
     double w
@@ -44,7 +44,7 @@ cdef struct Lesson:
 
 
 cdef inline bint is_due(const Member *member, int64_t seen) noexcept nogil:
-    """Whether a tree is to be grown anew when so many rows were seen."""
+    """Return True if a tree must be grown again after ``seen`` rows."""
     cdef Py_ssize_t k
     if member.n_schedule and seen <= member.schedule[member.n_schedule - 1]:
         for k in range(member.n_schedule):
@@ -59,35 +59,35 @@ cdef inline int begin_growth(Member *member, const Kept *kept, const Rules *rule
 
 
 cdef inline int learn(
-    Member *member, int32_t at, const Lesson *lesson, const Kept *kept, const Rules *rules, Bench *bench
+    Member *member, int32_t at, const LabelledRow *labelled, const Kept *kept, const Rules *rules, Buffers *buffers
 ) noexcept nogil:
-    """Learn a row that fell into a leaf; return 1 if the tree was replaced then, -1 without memory."""
+    """Learn a row that reached a leaf; return 1 if the tree was replaced after it, or -1 if out of memory."""
     cdef int64_t last_growth = member.schedule[member.n_schedule - 1] if member.n_schedule else 0
     cdef int complete
-    if add_count(&member.tree, at, lesson.y, lesson.w):
+    if add_count(&member.tree, at, labelled.y, labelled.w):
         return -1
-    if member.period == 0 and lesson.seen > last_growth and member.growth.begun == 0:
+    if member.period == 0 and labelled.seen > last_growth and member.growth.begun == 0:
         if grow_leaf(
-            &member.tree, &member.slots, at, lesson.x, lesson.y, lesson.w, lesson.n_columns, &member.random,
+            &member.tree, &member.slots, at, labelled.x, labelled.y, labelled.w, labelled.n_columns, &member.random,
             rules.n_classes, rules.max_nodes,
         ):
             return -1
-    if member.growth.begun == 0 and is_due(member, lesson.seen):
-        member.growth.begun = lesson.seen
+    if member.growth.begun == 0 and is_due(member, labelled.seen):
+        member.growth.begun = labelled.seen
         member.growth.seed = draw(&member.random)
-        member.growth.n_columns = lesson.n_columns
+        member.growth.n_columns = labelled.n_columns
         if begin_growth(member, kept, rules):
             return -1
     if member.growth.begun == 0:
         return 0
-    complete = go_on(&member.growth, kept, lesson.seen, bench, rules.max_nodes, rules.longest)
+    complete = advance_growth(&member.growth, kept, labelled.seen, buffers, rules.max_nodes, rules.longest)
     if complete > 0:
         free_tree(&member.tree)
         free_slots(&member.slots)
         member.tree = member.growth.tree
         memset(&member.growth.tree, 0, sizeof(Tree))
-        stop(&member.growth)
-        if fit(&member.tree, rules.n_classes):
+        end_growth(&member.growth)
+        if shrink(&member.tree, rules.n_classes):
             return -1
     return complete
 
@@ -96,10 +96,10 @@ cdef inline void free_member(Member *member) noexcept nogil:
     free_tree(&member.tree)
     free_slots(&member.slots)
     free_tree(&member.growth.tree)
-    stop(&member.growth)
+    end_growth(&member.growth)
 
 
-# What a row will need is fetched in two steps: where the runs are, then what is in them.
+# Memory is prefetched in two steps: first the positions of the runs, then their contents.
 cdef inline void fetch_leaf(const Tree *tree, int32_t at, Py_ssize_t n_classes) noexcept nogil:
     fetch(tree.runs + at)
     fetch(tree.priors + pair_of(at) * n_classes)

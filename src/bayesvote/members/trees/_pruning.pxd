@@ -1,12 +1,12 @@
-"""Pruning: what is worth least is given up, until a tree needs less memory.
+"""Pruning: remove the splits and slots that are worth least, until a tree needs less memory.
 
-A split is worth what it would have to bring to be made: twice its gain in log-likelihood, less a price per class, from
-the rows that the leaves below it have counted. It is undone after those below it. The node becomes a leaf with the
-counts of its leaves, and the mean of their refined numbers.
+The worth of a split is the criterion by which leaves split: twice the gain in log-likelihood, less ENOUGH per class.
+It is computed from the rows counted in the leaves below. A split is removed after all splits below it. Its node becomes
+a leaf with the counts of the leaves below, and with the mean of their refined numbers.
 
-The candidates of a leaf, its slot, are worth a share of its mistakes. A leaf without a slot stays as it is. From then on
-a leaf opens a slot, and splits, only if that is worth more than anything that was given up. Otherwise trees would grow
-what they lose the next time.
+The worth of a slot, which holds the candidates of a leaf, is a share of the leaf's mistakes. A leaf without a slot does
+not change. After pruning, a leaf opens a slot or splits only if that is worth more than everything pruned so far.
+Otherwise trees would grow again what the next pruning removes.
 """
 
 from libc.math cimport INFINITY
@@ -15,40 +15,40 @@ from libc.stdlib cimport calloc, free, qsort
 from libc.string cimport memcpy, memmove, memset
 
 from bayesvote.members.trees._counters cimport CANDIDATES, ENOUGH, Counted, Slots, worth_of_slot, resize_slots, xlogx
-from bayesvote.members.trees._refined cimport LeafValues, Refined, fit_leaves, place_of_leaf
+from bayesvote.members.trees._refined cimport LeafValues, Refined, place_of_leaf, shrink_leaves
 from bayesvote.members.trees._runs cimport Run, Runs, count_items, free_runs, make_room, pack
-from bayesvote.members.trees._tree cimport Node, Tree, fit, is_leaf, pair_of, set_leaf
+from bayesvote.members.trees._tree cimport Node, Tree, is_leaf, pair_of, set_leaf, shrink
 
 
 cdef extern from *:
     """
-    #define MOST_WORTH 1e300
+    #define MOST_WORTH 1e300 /* replaces an infinite worth */
     """
     const double MOST_WORTH
 
 
-# What a node is worth: the split of an inner one, the slot of a leaf.
+# Worth of a node: of the split of an inner node, or the slot of a leaf.
 cdef struct Worth:
     double worth
     int32_t at
 
 
-# What pruning a tree needs to know; all of it is found before the tree changes.
+# Plan for pruning a tree; it is complete before the tree changes.
 cdef struct Pruning:
-    Run *runs  # of each node: the rows of all leaves below it
+    Run *runs  # class counts of each inner node: sums over the leaves below it
     Runs counts
-    double *weights  # of those rows
-    Worth *order  # nodes with a split or a slot, those worth least first
+    double *weights  # total weight of each node
+    Worth *order  # nodes with a split or a slot, by ascending worth
     Py_ssize_t n
     Py_ssize_t n_chosen
-    double least  # the most that a chosen one is worth
-    int8_t *chosen  # nodes that are to lose their split or slot
-    int32_t *moved  # number of each node afterwards, or -1
-    int32_t *owners  # of slots, and of refined numbers
+    double least  # maximum worth of the chosen nodes
+    int8_t *chosen  # 1 for nodes that lose their split or slot
+    int32_t *moved  # index of each node afterwards, or -1
+    int32_t *owners  # node of each entry: first of the refined numbers, later of the slots
 
 
 cdef inline Py_ssize_t bytes_of_numbers(const Tree *tree, const Slots *slots, Py_ssize_t n_classes) noexcept nogil:
-    """Bytes that a tree and its candidates use, without room to spare."""
+    """Return the bytes that a tree and its candidates use, without spare capacity."""
     cdef Py_ssize_t total = tree.n * <Py_ssize_t> (sizeof(Node) + sizeof(int32_t) + sizeof(Run))
     total += (pair_of(tree.n - 1) + 1) * bytes_of_pair(n_classes)
     total += tree.counts.live * <Py_ssize_t> (sizeof(int32_t) + sizeof(double))
@@ -81,7 +81,7 @@ cdef inline void free_pruning(Pruning *pruning) noexcept nogil:
 cdef inline double merge(
     Pruning *pruning, const Runs *from_left, const Run *left, const Runs *from_right, const Run *right, Run *into
 ) noexcept nogil:
-    """Add up two runs behind all others, where there is room; return what reports_progress them apart brings."""
+    """Append the sum of two runs, for which there is room; return the worth of the split between them."""
     cdef Runs *pool = &pruning.counts
     cdef double *values = <double *> pool.values
     cdef Py_ssize_t i = left.start
@@ -117,13 +117,13 @@ cdef inline double merge(
     return gain + 2.0 * (xlogx(below + above) - xlogx(below) - xlogx(above))
 
 
-cdef inline double finite(double worth) noexcept nogil:
-    """The worth, also where a file brings counts whose sum is infinite: the order must be one."""
+cdef inline double finite_worth(double worth) noexcept nogil:
+    """Return the worth as a finite number. Counts from a file may have an infinite sum, and NaN cannot be sorted."""
     return min(worth, MOST_WORTH) if worth == worth else 0.0
 
 
 cdef inline int compare_worths(const void *a, const void *b) noexcept nogil:
-    """Order by worth; of equal ones, children before their parents."""
+    """Compare by worth; of equal ones, children come before their parents."""
     cdef const Worth *one = <const Worth *> a
     cdef const Worth *other = <const Worth *> b
     if one.worth != other.worth:
@@ -132,9 +132,9 @@ cdef inline int compare_worths(const void *a, const void *b) noexcept nogil:
 
 
 cdef inline int find_worths(Pruning *pruning, const Tree *tree) noexcept nogil:
-    """Add up the counts from the leaves to the root, and order splits and slots by worth; -1 without memory."""
+    """Sum the counts from the leaves to the root, and sort splits and slots by worth; return -1 if out of memory."""
     cdef Py_ssize_t n = tree.n
-    cdef double *worths  # a split is worth no less than those below it
+    cdef double *worths  # the worth of a split is at least that of the splits below it
     cdef Py_ssize_t at, j
     cdef int32_t left
     cdef const Runs *pools[2]
@@ -148,7 +148,7 @@ cdef inline int find_worths(Pruning *pruning, const Tree *tree) noexcept nogil:
             for j in range(tree.runs[at].start, tree.runs[at].start + tree.runs[at].n):
                 pruning.weights[at] += (<double *> tree.counts.values)[j]
             if tree.slots[at] >= 0:
-                pruning.order[pruning.n].worth = finite(worth_of_slot(tree, at))
+                pruning.order[pruning.n].worth = finite_worth(worth_of_slot(tree, at))
                 pruning.order[pruning.n].at = <int32_t> at
                 pruning.n += 1
             continue
@@ -162,7 +162,7 @@ cdef inline int find_worths(Pruning *pruning, const Tree *tree) noexcept nogil:
             free(worths)
             return -1
         pruning.weights[at] = pruning.weights[left] + pruning.weights[left + 1]
-        worths[at] = finite(merge(pruning, pools[0], runs[0], pools[1], runs[1], pruning.runs + at))
+        worths[at] = finite_worth(merge(pruning, pools[0], runs[0], pools[1], runs[1], pruning.runs + at))
         worths[at] = max(worths[at], max(worths[left], worths[left + 1]))
         pruning.order[pruning.n].worth = worths[at]
         pruning.order[pruning.n].at = <int32_t> at
@@ -173,7 +173,7 @@ cdef inline int find_worths(Pruning *pruning, const Tree *tree) noexcept nogil:
 
 
 cdef inline Py_ssize_t bytes_of_open(const Slots *slots, int32_t slot) noexcept nogil:
-    """Bytes of a slot and of what it has counted; 0 without one."""
+    """Return the bytes of a slot and its counts; 0 for slot -1."""
     if slot < 0:
         return 0
     return bytes_of_slot() + slots.runs[slot].n * <Py_ssize_t> (sizeof(int32_t) + sizeof(Counted))
@@ -183,7 +183,7 @@ cdef inline void choose(
     Pruning *pruning, const Tree *tree, const Slots *slots, const LeafValues *leaves, const Refined *refined,
     Py_ssize_t excess,
 ) noexcept nogil:
-    """Choose what to give up, until ``excess`` bytes are free."""
+    """Choose the nodes to prune, until ``excess`` bytes are free."""
     cdef Py_ssize_t per_pair = bytes_of_pair(refined.n_classes)
     cdef Py_ssize_t per_node = sizeof(Node) + 2 * sizeof(int32_t) + sizeof(Run)
     cdef Py_ssize_t per_count = sizeof(int32_t) + sizeof(double)
@@ -195,7 +195,7 @@ cdef inline void choose(
         pruning.n_chosen += 1
         pruning.chosen[at] = 1
         if is_leaf(tree.nodes, <int32_t> at):
-            if at == 0 or not pruning.chosen[tree.parents[pair_of(at)]]:  # or else the slot went with the split
+            if at == 0 or not pruning.chosen[tree.parents[pair_of(at)]]:  # else counted with the split
                 freed += bytes_of_open(slots, tree.slots[at])
             continue
         freed += per_pair + 2 * per_node + (tree.runs[at].n - pruning.runs[at].n) * per_count
@@ -213,7 +213,7 @@ cdef inline void choose(
 cdef inline void merge_numbers(
     const Pruning *pruning, const Tree *tree, LeafValues *leaves, Py_ssize_t n_numbers, Py_ssize_t at
 ) noexcept nogil:
-    """Give a node the mean of its children's refined numbers, by the weight of their rows."""
+    """Set the refined numbers of a node to the mean of its children's, weighted by their rows."""
     cdef int32_t left = tree.nodes[at].left
     cdef int32_t one, other
     cdef double share, total
@@ -235,8 +235,8 @@ cdef inline void merge_numbers(
         leaves.places[j] = -1
 
 
-cdef inline void number_again(Pruning *pruning, const Tree *tree) noexcept nogil:
-    """Number the nodes that stay."""
+cdef inline void renumber(Pruning *pruning, const Tree *tree) noexcept nogil:
+    """Assign new indices to the nodes that are kept."""
     cdef Py_ssize_t n = 1
     cdef Py_ssize_t pair, parent
     pruning.moved[0] = 0
@@ -253,7 +253,7 @@ cdef inline void number_again(Pruning *pruning, const Tree *tree) noexcept nogil
 cdef inline void move_numbers(
     Pruning *pruning, LeafValues *leaves, Py_ssize_t n_nodes, Py_ssize_t n_numbers
 ) noexcept nogil:
-    """Close the gaps between refined numbers."""
+    """Compact the refined numbers."""
     cdef Py_ssize_t kept = 0
     cdef Py_ssize_t last = 0
     cdef Py_ssize_t at, j
@@ -277,7 +277,7 @@ cdef inline void move_numbers(
 
 
 cdef inline void move_slots(Pruning *pruning, Tree *tree, Slots *slots) noexcept nogil:
-    """Close the gaps between slots. ``tree`` still has its old numbers."""
+    """Compact the slots. ``tree`` still has its old indices."""
     cdef Py_ssize_t kept = 0
     cdef Py_ssize_t at, s
     for s in range(slots.n):
@@ -308,7 +308,7 @@ cdef inline void move_slots(Pruning *pruning, Tree *tree, Slots *slots) noexcept
 
 
 cdef inline void move_nodes(Pruning *pruning, Tree *tree, Py_ssize_t n_classes) noexcept nogil:
-    """Close the gaps between nodes. Pruned nodes get their counts at the end of the pool, where there is room."""
+    """Compact the nodes. The counts of pruned nodes go to the end of the pool, where there is room."""
     cdef Runs *pool = &tree.counts
     cdef Py_ssize_t n = tree.n
     cdef Py_ssize_t kept = 0
@@ -329,7 +329,7 @@ cdef inline void move_nodes(Pruning *pruning, Tree *tree, Py_ssize_t n_classes) 
         if pruning.chosen[at]:
             set_leaf(tree, <int32_t> to)
             run = pruning.runs + at
-            if run.n > 0:  # memcpy takes no NULL, not even for nothing
+            if run.n > 0:  # memcpy must not get NULL, even for 0 bytes
                 memcpy(pool.keys + pool.used, pruning.counts.keys + run.start, run.n * sizeof(int32_t))
                 memcpy(
                     <double *> pool.values + pool.used, <double *> pruning.counts.values + run.start,
@@ -346,7 +346,7 @@ cdef inline void move_nodes(Pruning *pruning, Tree *tree, Py_ssize_t n_classes) 
 cdef inline int prune(
     Tree *tree, Slots *slots, LeafValues *leaves, const Refined *refined, Py_ssize_t excess
 ) noexcept nogil:
-    """Give up splits and slots until ``excess`` bytes are free; -1 without memory, and then nothing has changed."""
+    """Prune splits and slots until ``excess`` bytes are free; return -1, with nothing changed, if out of memory."""
     cdef Pruning pruning
     cdef Py_ssize_t n = tree.n
     cdef Py_ssize_t n_counts = 0
@@ -374,13 +374,13 @@ cdef inline int prune(
             if is_leaf(tree.nodes, pruning.order[i].at):
                 continue
             merge_numbers(&pruning, tree, leaves, refined.n_numbers, pruning.order[i].at)
-        number_again(&pruning, tree)
+        renumber(&pruning, tree)
         move_numbers(&pruning, leaves, n, refined.n_numbers)
         move_slots(&pruning, tree, slots)
         move_nodes(&pruning, tree, refined.n_classes)
-        # Without memory for smaller arrays the larger ones stay.
-        fit(tree, refined.n_classes)
-        fit_leaves(leaves, refined.n_numbers)
+        # If out of memory, the larger arrays stay valid.
+        shrink(tree, refined.n_classes)
+        shrink_leaves(leaves, refined.n_numbers)
         pack(&slots.counts, sizeof(Counted), slots.runs, slots.n, 0)
         resize_slots(slots, max(<Py_ssize_t> 1, slots.n))
     free_pruning(&pruning)

@@ -1,4 +1,4 @@
-"""A block of rows on its way through the trees: its values, and the leaves it falls into."""
+"""Record of a block of rows: their values, and the leaves that they reach in all trees."""
 
 from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport free
@@ -13,17 +13,17 @@ cdef extern from "logs.h" nogil:
 
 cdef extern from *:
     """
-    /* Values and weights are kept in single precision; what it cannot hold, or subtract, is cut off. */
-    #define FARTHEST 1e38
-    #define HEAVIEST 1e12
-    #define LIGHTEST 1e-12
+    /* Values and weights are stored in single precision. Both are clipped, so that they and their differences fit. */
+    #define MOST_VALUE 1e38
+    #define MOST_WEIGHT 1e12
+    #define LEAST_WEIGHT 1e-12
     """
-    const double FARTHEST
-    const double HEAVIEST
-    const double LIGHTEST
+    const double MOST_VALUE
+    const double MOST_WEIGHT
+    const double LEAST_WEIGHT
 
 cdef enum:
-    ABREAST = 8  # rows on their way down a tree at a time: none waits for the memory that another needs
+    INTERLEAVED = 8  # descents that run interleaved, so that their memory accesses overlap
 
 
 cdef struct Records:
@@ -34,15 +34,15 @@ cdef struct Records:
     int32_t *leaves  # (n, m)
     int32_t *parents
     float *priors  # (n, m, K)
-    uint8_t *renewed  # (n, m): the tree was replaced after the row
+    uint8_t *replaced  # (n, m): 1 if the tree was replaced after the row
     Py_ssize_t capacity
     Py_ssize_t tile_capacity
 
 
-cdef inline int lay_records(
+cdef inline int reserve_records(
     Records *records, Py_ssize_t n, Py_ssize_t width, Py_ssize_t m, Py_ssize_t k
 ) noexcept nogil:
-    """Have room for n rows of a width, m trees and k classes; -1 without memory."""
+    """Reserve memory for n rows of a width, m trees and k classes; return -1 if out of memory."""
     if n * width > records.tile_capacity:
         if resize(<void **> &records.tile, n * width * sizeof(float)):
             return -1
@@ -52,7 +52,7 @@ cdef inline int lay_records(
             resize(<void **> &records.leaves, n * m * sizeof(int32_t))
             or resize(<void **> &records.parents, n * m * sizeof(int32_t))
             or resize(<void **> &records.priors, n * m * k * sizeof(float))
-            or resize(<void **> &records.renewed, n * m)
+            or resize(<void **> &records.replaced, n * m)
         ):
             return -1
         records.capacity = n
@@ -67,23 +67,23 @@ cdef inline void free_records(Records *records) noexcept nogil:
     free(records.leaves)
     free(records.parents)
     free(records.priors)
-    free(records.renewed)
+    free(records.replaced)
     memset(records, 0, sizeof(Records))
 
 
-cdef inline float narrow(double value) noexcept nogil:
-    """The value in single precision, NaN for NaN."""
-    return <float> (FARTHEST if value > FARTHEST else -FARTHEST if value < -FARTHEST else value)
+cdef inline float single(double value) noexcept nogil:
+    """Return the value in single precision, clipped; NaN stays NaN."""
+    return <float> (MOST_VALUE if value > MOST_VALUE else -MOST_VALUE if value < -MOST_VALUE else value)
 
 
-cdef inline double narrow_weight(double w) noexcept nogil:
-    return <double> <float> min(max(w, LIGHTEST), HEAVIEST)
+cdef inline double single_weight(double w) noexcept nogil:
+    return <double> <float> min(max(w, LEAST_WEIGHT), MOST_WEIGHT)
 
 
 cdef inline void fill_tile(
     const RowView *rows, Py_ssize_t first, const int32_t *column_of, Records *records
 ) noexcept nogil:
-    """Lay the columns of some rows out side by side."""
+    """Write the columns of the rows as a dense matrix."""
     cdef const int32_t *columns
     cdef const double *values
     cdef float *x
@@ -96,29 +96,29 @@ cdef inline void fill_tile(
         x = records.tile + r * records.width
         for k in range(rows.starts[t + 1] - rows.starts[t]):
             if column_of[columns[k]] >= 0:
-                x[column_of[columns[k]]] = narrow(values[k])
+                x[column_of[columns[k]]] = single(values[k])
 
 
 cdef inline void find_leaves(const Tree *tree, const Records *records, Py_ssize_t first, int32_t *found) noexcept nogil:
-    """The leaves of the rows from the first on, several rows abreast."""
+    """Find the leaves of the rows from ``first`` on, several rows at a time."""
     cdef Py_ssize_t r = first
     cdef Py_ssize_t j
     cdef int32_t at, moved
     cdef const float *x
-    cdef int32_t places[ABREAST]
-    while r + ABREAST <= records.n:
-        for j in range(ABREAST):
+    cdef int32_t places[INTERLEAVED]
+    while r + INTERLEAVED <= records.n:
+        for j in range(INTERLEAVED):
             places[j] = 0
         moved = 1
         while moved:
             moved = 0
-            for j in range(ABREAST):
+            for j in range(INTERLEAVED):
                 at = next_node(tree.nodes, records.tile + (r + j) * records.width, places[j])
                 moved |= at ^ places[j]
                 places[j] = at
-        for j in range(ABREAST):
+        for j in range(INTERLEAVED):
             found[r + j] = places[j]
-        r += ABREAST
+        r += INTERLEAVED
     while r < records.n:
         found[r] = descend(tree.nodes, records.tile + r * records.width, 0)
         r += 1
@@ -127,14 +127,14 @@ cdef inline void find_leaves(const Tree *tree, const Records *records, Py_ssize_
 cdef inline void find_across(
     const Member *members, Py_ssize_t m, const Records *records, Py_ssize_t row
 ) noexcept nogil:
-    """The leaves of one row in all trees, several trees abreast; they go to the records."""
+    """Record the leaves of one row in all trees, several trees at a time."""
     cdef const float *x = records.tile + row * records.width
     cdef int32_t *found = records.leaves + row * m
     cdef Py_ssize_t first = 0
     cdef Py_ssize_t i, last
     cdef int32_t at, moved
     while first < m:
-        last = min(m, first + ABREAST)
+        last = min(m, first + INTERLEAVED)
         for i in range(first, last):
             found[i] = 0
         moved = 1
@@ -158,18 +158,18 @@ cdef inline void record(
     const Tree *tree, int32_t at, Py_ssize_t row, Py_ssize_t i, Py_ssize_t m, Py_ssize_t n_classes, Records *records,
     double *above, double *below,
 ) noexcept nogil:
-    """Note the leaf of a row, and its odds (of two classes) or shares (of more)."""
+    """Record the leaf of a row, and its odds (two classes) or class probabilities (more), as ``above / below``."""
     cdef const float *priors = tree.priors + pair_of(at) * n_classes
-    cdef float *noted = records.priors + (row * m + i) * n_classes
+    cdef float *saved = records.priors + (row * m + i) * n_classes
     cdef double weights[2]
     cdef double total
     cdef Py_ssize_t k
     records.leaves[row * m + i] = at
     records.parents[row * m + i] = tree.parents[pair_of(at)]
     for k in range(n_classes):
-        noted[k] = priors[k]
+        saved[k] = priors[k]
     if n_classes == 2:
-        smooth(tree, at, 2, weights)  # a constant, so that no loop is left
+        smooth(tree, at, 2, weights)  # the constant 2 lets the compiler unroll the loops
         above[row], below[row] = weights[1], weights[0]
         return
     total = smooth(tree, at, n_classes, above + row * n_classes)
@@ -180,7 +180,7 @@ cdef inline void record(
 cdef inline void write_scores(
     double *above, const double *below, Py_ssize_t n, Py_ssize_t n_outputs, Py_ssize_t width, double *out
 ) noexcept nogil:
-    """Write half the log-odds of a tree's leaves, or half the log-probabilities of the classes."""
+    """Write the scores of a tree: half the log-odds of its leaves, or half the log-probabilities of the classes."""
     cdef Py_ssize_t r, k
     half_log_ratios(above, below, n * n_outputs)
     for r in range(n):

@@ -1,7 +1,7 @@
-"""Members refined over the leaves of all trees: logistic regressions by AdaGrad, one for each rate.
+"""Refined members: logistic regressions on the leaves of all trees, trained by AdaGrad, one per learning rate.
 
-AdaGrad has one sum of squared gradients for each leaf and rate, over all classes: one for each class would double the
-memory, and gives the same errors.
+AdaGrad has one sum of squared gradients per leaf and rate, over all classes. One per class would double the memory and
+gives the same errors.
 """
 
 from libc.math cimport exp, log, sqrt
@@ -17,18 +17,18 @@ cdef extern from "cuts.h" nogil:
 
 cdef extern from *:
     """
-    /* What a leaf is given to begin with: this share of the tree's log-odds. */
+    /* A new leaf starts at this multiple of the mean log-odds of the trees. */
     #define FIRST_SHARE 2.0
     """
     const double FIRST_SHARE
 
 
-# What a tree's leaves were given, for each leaf that was visited: values (rates, outputs), then sums of squared gradients
-# (rates). A leaf that was split keeps its numbers until both children were visited, which start from them.
+# Refined numbers of the visited leaves of a tree: values (rates, outputs), then sums of squared gradients (rates).
+# A leaf that is split keeps its numbers until both children were visited, because the children start from them.
 cdef struct LeafValues:
     Py_ssize_t n_nodes
     Py_ssize_t node_capacity
-    int32_t *places  # of each node's numbers, or -1
+    int32_t *places  # index of each node's numbers, or -1
     Py_ssize_t n
     Py_ssize_t capacity
     float *numbers
@@ -39,19 +39,19 @@ cdef struct Refined:
     Py_ssize_t n_classes
     Py_ssize_t n_outputs  # 1 for two classes, else one per class
     Py_ssize_t n_rates
-    Py_ssize_t n_values  # of a leaf: rates times outputs
-    Py_ssize_t n_numbers  # values and sums
+    Py_ssize_t n_values  # values of a leaf: rates times outputs
+    Py_ssize_t n_numbers  # values and sums of a leaf
     double *rates
     LeafValues *trees
 
 
 cdef inline int32_t place_of_leaf(const LeafValues *leaves, Py_ssize_t at) noexcept nogil:
-    """Return where the numbers of a node are, -1 if it was never visited."""
+    """Return the index of a node's numbers, or -1 if it has none."""
     return leaves.places[at] if 0 <= at < leaves.n_nodes else -1
 
 
 cdef inline int reserve_leaves(LeafValues *leaves, Py_ssize_t n_nodes, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
-    """Have room for nodes, and for n leaves of ``size`` numbers each; -1 without memory."""
+    """Reserve memory for nodes, and for n leaves of ``size`` numbers each; return -1 if out of memory."""
     cdef Py_ssize_t capacity = max(n_nodes, leaves.node_capacity + leaves.node_capacity // 4 + 8)
     if n_nodes > leaves.node_capacity:
         if resize(<void **> &leaves.places, capacity * sizeof(int32_t)):
@@ -65,8 +65,8 @@ cdef inline int reserve_leaves(LeafValues *leaves, Py_ssize_t n_nodes, Py_ssize_
     return 0
 
 
-cdef inline int fit_leaves(LeafValues *leaves, Py_ssize_t size) noexcept nogil:
-    """Give back the room that leaves do not use; -1 without memory."""
+cdef inline int shrink_leaves(LeafValues *leaves, Py_ssize_t size) noexcept nogil:
+    """Free unused capacity; return -1 if out of memory."""
     if leaves.n_nodes < leaves.node_capacity and leaves.n_nodes > 0:
         if resize(<void **> &leaves.places, leaves.n_nodes * sizeof(int32_t)):
             return -1
@@ -79,9 +79,9 @@ cdef inline int fit_leaves(LeafValues *leaves, Py_ssize_t size) noexcept nogil:
 
 
 cdef inline float *visit(LeafValues *leaves, Py_ssize_t at, Py_ssize_t parent, Py_ssize_t size) noexcept nogil:
-    """Return room for the numbers of a leaf that is visited for the first time, NULL without memory.
+    """Return memory for the numbers of a leaf that is visited for the first time, or NULL if out of memory.
 
-    When the other child of its parent was visited before, that is the parent's, which nobody needs any more.
+    If the other child of its parent was visited before, the parent's numbers are no longer needed and are overwritten.
     """
     cdef Py_ssize_t sibling = ((at - 1) ^ 1) + 1
     cdef int32_t place = place_of_leaf(leaves, parent)
@@ -108,9 +108,10 @@ cdef inline void free_leaves(LeafValues *leaves) noexcept nogil:
 cdef inline float *numbers_of(
     const Refined *refined, const Records *records, Py_ssize_t r, Py_ssize_t i, const double *scores, float *spare
 ) noexcept nogil:
-    """The values and sums of a row's leaf in a tree, NULL without memory.
+    """Return the values and sums of a row's leaf in a tree, or NULL if out of memory.
 
-    A leaf that is new starts from its parent, if that was visited, and its tree's odds; in the spare numbers, if given.
+    A new leaf starts from its parent, if that has numbers, and from the odds of its tree. With ``spare``, the numbers
+    of a new leaf are written there, and nothing else changes.
     """
     cdef LeafValues *leaves = refined.trees + i
     cdef Py_ssize_t c = refined.n_outputs
@@ -147,7 +148,7 @@ cdef inline float *numbers_of(
 cdef inline void find_gradient(
     const Refined *refined, const double *total, Py_ssize_t y, double w, double *gradient
 ) noexcept nogil:
-    """Gradient of a row's log-loss in the sums of its leaves' values."""
+    """Compute the gradient of a row's log-loss with respect to the sums of its leaves' values."""
     cdef Py_ssize_t c = refined.n_outputs
     cdef Py_ssize_t q, k
     cdef double top, norm
@@ -169,7 +170,7 @@ cdef inline void find_gradient(
 cdef inline void step(
     const Refined *refined, const Records *records, Py_ssize_t r, const double *gradient
 ) noexcept nogil:
-    """Correct the leaves of a row; those of a tree that was replaced after it are forgotten."""
+    """Update the leaves of a row by a gradient step; clear the leaves of trees that were replaced after the row."""
     cdef Py_ssize_t m = refined.n_trees
     cdef Py_ssize_t c = refined.n_outputs
     cdef LeafValues *leaves
@@ -189,14 +190,17 @@ cdef inline void step(
             root = sqrt(sums[q])
             for j in range(q * c, (q + 1) * c):
                 values[j] = <float> (values[j] - refined.rates[q] * gradient[j] / root)
-        if records.renewed[r * m + i]:
+        if records.replaced[r * m + i]:
             free_leaves(leaves)
 
 
 cdef inline int refine(
     const Refined *refined, const Records *records, const Py_ssize_t *y, const double *w, Py_ssize_t width, double *out
 ) noexcept nogil:
-    """Score rows, and learn each after its scores if there are weights and its own is above 0; -1 without memory."""
+    """Score rows, and learn each row of positive weight after scoring it; without weights, only score.
+
+    Return -1 if out of memory.
+    """
     cdef Py_ssize_t m = refined.n_trees
     cdef Py_ssize_t c = refined.n_outputs
     cdef Py_ssize_t n_values = refined.n_values
@@ -205,10 +209,10 @@ cdef inline int refine(
     cdef int failed = total == NULL or spare == NULL
     cdef float *numbers
     cdef int32_t place
-    cdef bint taught
+    cdef bint learns
     cdef Py_ssize_t r, i, j
     for r in range(records.n if not failed else 0):
-        taught = w != NULL and w[r] > 0.0
+        learns = w != NULL and w[r] > 0.0
         memset(total, 0, n_values * sizeof(double))
         for i in range(m if r + 2 < records.n else 0):
             if records.leaves[(r + 2) * m + i] < refined.trees[i].n_nodes:
@@ -218,7 +222,7 @@ cdef inline int refine(
             if place >= 0:
                 fetch(refined.trees[i].numbers + refined.n_numbers * place)
         for i in range(m):
-            numbers = numbers_of(refined, records, r, i, out + r * width, NULL if taught else spare)
+            numbers = numbers_of(refined, records, r, i, out + r * width, NULL if learns else spare)
             if numbers == NULL:
                 failed = 1
                 break
@@ -228,7 +232,7 @@ cdef inline int refine(
             break
         for j in range(n_values):
             out[r * width + m * c + j] = 0.5 * total[j]
-        if taught:
+        if learns:
             find_gradient(refined, total, y[r], w[r], total + n_values)
             step(refined, records, r, total + n_values)
     free(total)

@@ -1,7 +1,7 @@
-"""Values by class, of the classes that occurred only: each node has a run of them in a pool that its tree's nodes share.
+"""Sparse values by class: each node has a run of keys and values in a pool that all nodes of a tree share.
 
-A run ascends by its keys. When it needs another key it moves to the end of the pool, unless it is there already; when
-the pool is full, the runs are packed into a new one.
+Only classes that occurred have a key. The keys of a run are ascending. A run that needs another key is moved to the end
+of the pool, unless it is there already. When the pool is full, the runs are packed into a new one.
 """
 
 from libc.stdint cimport int32_t
@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memmove, memset
 
 cdef extern from *:
     """
-    #define MOST_ITEMS 2147483647  /* that an int32 can number */
+    #define MOST_ITEMS 2147483647  /* the largest int32 */
     """
     const Py_ssize_t MOST_ITEMS
 
@@ -21,15 +21,15 @@ cdef struct Run:
 
 
 cdef struct Runs:
-    Py_ssize_t used  # items, among them those of runs that have moved
-    Py_ssize_t live  # items of runs
+    Py_ssize_t used  # items in use, including old copies of runs that were moved
+    Py_ssize_t live  # items in use without old copies
     Py_ssize_t capacity
     int32_t *keys
-    char *values  # all of one size, which the caller knows
+    char *values  # all values have the same size, which the caller knows
 
 
 cdef inline Py_ssize_t find_key(const Runs *pool, const Run *run, int32_t key) noexcept nogil:
-    """Return the place of a key in a run, -1 if it is not there."""
+    """Return the index of a key in the pool, or -1 if the run does not have it."""
     cdef Py_ssize_t j
     for j in range(run.start, run.start + run.n):
         if pool.keys[j] >= key:
@@ -48,7 +48,7 @@ cdef inline Py_ssize_t count_items(const Run *runs, Py_ssize_t n_runs) noexcept 
 cdef inline int pack(
     Runs *pool, Py_ssize_t size, Run *runs, Py_ssize_t n_runs, Py_ssize_t spare
 ) noexcept nogil:
-    """Lay the runs side by side, with room for some more items; -1 without memory."""
+    """Copy the runs to a new pool without gaps, with room for ``spare`` items; return -1 if out of memory."""
     cdef Py_ssize_t capacity = max(<Py_ssize_t> 1, pool.live + spare)
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t i
@@ -63,7 +63,7 @@ cdef inline int pack(
         free(values)
         return -1
     for i in range(n_runs):
-        if runs[i].n > 0:  # memcpy takes no NULL, not even for nothing
+        if runs[i].n > 0:  # memcpy must not get NULL, even for 0 bytes
             memcpy(keys + at, pool.keys + runs[i].start, runs[i].n * sizeof(int32_t))
             memcpy(values + at * size, pool.values + runs[i].start * size, runs[i].n * size)
         runs[i].start = <int32_t> at
@@ -78,7 +78,7 @@ cdef inline int pack(
 cdef inline int make_room(
     Runs *pool, Py_ssize_t size, Run *runs, Py_ssize_t n_runs, Py_ssize_t n
 ) noexcept nogil:
-    """Have room for n items at the end of the pool; -1 without memory."""
+    """Make room for n items at the end of the pool; return -1 if out of memory."""
     if pool.used + n <= pool.capacity:
         return 0
     return pack(pool, size, runs, n_runs, n + 8 + pool.live // 4)
@@ -87,7 +87,7 @@ cdef inline int make_room(
 cdef inline Py_ssize_t insert_key(
     Runs *pool, Py_ssize_t size, Run *runs, Py_ssize_t n_runs, Py_ssize_t which, int32_t key
 ) noexcept nogil:
-    """Return the place of a key in a run, with a value of 0 if it is new; -1 without memory."""
+    """Return the index of a key, adding it with the value 0 if it is new; return -1 if out of memory."""
     cdef Run *run = runs + which
     cdef Py_ssize_t before = 0
     cdef Py_ssize_t after, place

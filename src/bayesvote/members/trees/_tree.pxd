@@ -1,4 +1,4 @@
-"""A tree: nodes in arrays that double, children after their parents and side by side."""
+"""Decision tree: nodes in growing arrays; the two children of a node are adjacent and come after it."""
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
@@ -8,17 +8,17 @@ from bayesvote.members.trees._runs cimport Run, Runs, find_key, free_runs, inser
 
 cdef extern from *:
     """
-    /* Weight of what the parent says about the classes, beside the rows of a leaf. */
+    /* Weight of the parent's class probabilities in a leaf; below 1, so that a single row decides a pure leaf. */
     #define SMOOTHING 0.3
-    /* No class is less likely than this to those who come after: its logarithm is taken. */
+    /* Minimum class probability that children get from their parent, so that its logarithm is finite. */
     #define LEAST_PRIOR 1e-12
     """
     const double SMOOTHING
     const double LEAST_PRIOR
 
 
-# "Is the column at most the threshold?" leads to ``left``, or else ``left + 1``; a missing value to ``left + missing``.
-# A leaf leads to itself, so that the way down needs no branch.
+# A row goes to ``left`` if the value of the column is at most the threshold, to ``left + missing`` if it is missing,
+# and to ``left + 1`` otherwise. A leaf leads to itself, so that descending needs no branch.
 cdef struct Node:
     float threshold
     int32_t column
@@ -26,16 +26,16 @@ cdef struct Node:
     int32_t missing
 
 
-# Children are stored in pairs, side by side: the root is pair 0, nodes 1 and 2 are pair 1, and so on.
+# Children are stored in adjacent pairs: the root is pair 0, nodes 1 and 2 are pair 1, and so on.
 cdef struct Tree:
     Py_ssize_t n
     Py_ssize_t capacity
     Node *nodes
-    int32_t *slots  # of the leaf's candidates for a split, or -1
-    Run *runs  # of the classes that occurred, each with the weight of its rows; of an inner node, when it was split
+    int32_t *slots  # slot with the candidate splits of each leaf, or -1
+    Run *runs  # weights of the classes that occurred in each node; for an inner node, those when it was split
     Runs counts
-    int32_t *parents  # of each pair; -1 for the root
-    float *priors  # (pairs, K), probabilities that the parent gave the classes when it was split
+    int32_t *parents  # parent of each pair; -1 for the root
+    float *priors  # (pairs, K), class probabilities of the parent when it was split
 
 
 cdef inline bint is_leaf(const Node *nodes, int32_t at) noexcept nogil:
@@ -49,7 +49,7 @@ cdef inline int32_t next_node(const Node *nodes, const float *x, int32_t at) noe
 
 
 cdef inline int32_t descend(const Node *nodes, const float *x, int32_t at) noexcept nogil:
-    """The leaf below a node."""
+    """Return the leaf that a row reaches from a node."""
     while nodes[at].left != at:
         at = next_node(nodes, x, at)
     return at
@@ -68,7 +68,7 @@ cdef inline Py_ssize_t pair_of(Py_ssize_t at) noexcept nogil:
 
 
 cdef inline int resize_tree(Tree *tree, Py_ssize_t capacity, Py_ssize_t n_classes) noexcept nogil:
-    """Make the arrays of this many nodes; -1 without memory."""
+    """Resize the arrays to a capacity in nodes; return -1 if out of memory."""
     cdef Py_ssize_t n_pairs = pair_of(capacity - 1) + 1
     if (
         resize(<void **> &tree.nodes, capacity * sizeof(Node))
@@ -83,14 +83,14 @@ cdef inline int resize_tree(Tree *tree, Py_ssize_t capacity, Py_ssize_t n_classe
 
 
 cdef inline int reserve(Tree *tree, Py_ssize_t n, Py_ssize_t n_classes) noexcept nogil:
-    """Have room for n nodes; -1 without memory."""
+    """Reserve memory for n nodes; return -1 if out of memory."""
     if n <= tree.capacity:
         return 0
     return resize_tree(tree, max(n, tree.capacity + tree.capacity // 4 + 2), n_classes)
 
 
-cdef inline int fit(Tree *tree, Py_ssize_t n_classes) noexcept nogil:
-    """Give back the room that a tree does not use; -1 without memory."""
+cdef inline int shrink(Tree *tree, Py_ssize_t n_classes) noexcept nogil:
+    """Free the unused capacity of a tree; return -1 if out of memory."""
     return resize_tree(tree, tree.n, n_classes) or pack(&tree.counts, sizeof(double), tree.runs, tree.n, 0)
 
 
@@ -109,12 +109,12 @@ cdef inline void free_tree(Tree *tree) noexcept nogil:
 
 
 cdef inline double *counts_of(const Tree *tree, Py_ssize_t at) noexcept nogil:
-    """The weights of the classes in a node's run."""
+    """Return the class weights in the run of a node."""
     return <double *> tree.counts.values + tree.runs[at].start
 
 
 cdef inline int add_count(Tree *tree, Py_ssize_t at, Py_ssize_t label, double w) noexcept nogil:
-    """Count a row of a class in a node; -1 without memory."""
+    """Add the weight of a row to its class in a node; return -1 if out of memory."""
     cdef Py_ssize_t place = find_key(&tree.counts, tree.runs + at, <int32_t> label)
     if place < 0:
         place = insert_key(&tree.counts, sizeof(double), tree.runs, tree.n, at, <int32_t> label)
@@ -125,7 +125,7 @@ cdef inline int add_count(Tree *tree, Py_ssize_t at, Py_ssize_t label, double w)
 
 
 cdef inline int put_counts(Tree *tree, Py_ssize_t at, const double *counts, Py_ssize_t n_classes) noexcept nogil:
-    """Give a node without rows the weights of all classes; -1 without memory."""
+    """Set the class weights of a node without rows; return -1 if out of memory."""
     cdef Py_ssize_t n = 0
     cdef Py_ssize_t k
     for k in range(n_classes):
@@ -146,7 +146,7 @@ cdef inline int put_counts(Tree *tree, Py_ssize_t at, const double *counts, Py_s
 cdef inline double smoothed_of(
     const Tree *tree, Py_ssize_t at, Py_ssize_t n_classes, Py_ssize_t k, Py_ssize_t *place
 ) noexcept nogil:
-    """Weight of a class in a node, what the parent says included; ``place`` walks along the run with ``k``."""
+    """Return the smoothed weight of a class in a node; ``place`` advances along the run as ``k`` does."""
     cdef double weight = SMOOTHING * tree.priors[pair_of(at) * n_classes + k]
     cdef const Run *run = tree.runs + at
     if place[0] < run.start + run.n and tree.counts.keys[place[0]] == k:
@@ -156,7 +156,7 @@ cdef inline double smoothed_of(
 
 
 cdef inline double smooth(const Tree *tree, Py_ssize_t at, Py_ssize_t n_classes, double *weights) noexcept nogil:
-    """Weights of all classes in a node, what the parent says included; return their sum."""
+    """Compute the smoothed weights of all classes in a node; return their sum."""
     cdef const float *priors = tree.priors + pair_of(at) * n_classes
     cdef const Run *run = tree.runs + at
     cdef double total = 0.0
@@ -171,7 +171,7 @@ cdef inline double smooth(const Tree *tree, Py_ssize_t at, Py_ssize_t n_classes,
 
 
 cdef inline void set_leaf(Tree *tree, int32_t at) noexcept nogil:
-    """Make a node a leaf without rows."""
+    """Turn a node into a leaf without rows."""
     tree.nodes[at].threshold = INFINITY
     tree.nodes[at].column = 0
     tree.nodes[at].left = at
@@ -181,7 +181,7 @@ cdef inline void set_leaf(Tree *tree, int32_t at) noexcept nogil:
 
 
 cdef inline void add_pair(Tree *tree, int32_t parent, Py_ssize_t n_classes) noexcept nogil:
-    """Add two leaves without rows, for which there is room, below a node."""
+    """Add two leaves without rows below a node; the arrays must have room for them."""
     cdef Py_ssize_t pair = pair_of(tree.n)
     cdef Py_ssize_t place = tree.runs[parent].start
     cdef double total = 0.0
@@ -199,8 +199,8 @@ cdef inline void add_pair(Tree *tree, int32_t parent, Py_ssize_t n_classes) noex
     tree.n += 2
 
 
-cdef inline int plant(Tree *tree, Py_ssize_t n_classes) noexcept nogil:
-    """Start with a root that is a leaf; -1 without memory."""
+cdef inline int make_root(Tree *tree, Py_ssize_t n_classes) noexcept nogil:
+    """Create the root as a leaf; return -1 if out of memory."""
     cdef double share = 1.0 / n_classes
     cdef Py_ssize_t k
     tree.n = 0
@@ -217,7 +217,7 @@ cdef inline int plant(Tree *tree, Py_ssize_t n_classes) noexcept nogil:
 cdef inline int split(
     Tree *tree, int32_t at, int32_t column, float threshold, int32_t missing, Py_ssize_t n_classes
 ) noexcept nogil:
-    """Give a leaf two children; -1 without memory."""
+    """Split a leaf into two children; return -1 if out of memory."""
     if reserve(tree, tree.n + 2, n_classes):
         return -1
     tree.nodes[at].threshold = threshold

@@ -1,8 +1,8 @@
-"""A forest that learns: its trees, the rows they are grown from, and the members refined over their leaves.
+"""Kernels of the forest: trees, stored rows and refined members.
 
-A block of rows is taken in three steps: ``take`` lays the rows out and keeps them, ``advance`` lets each tree score and
-learn them, on as many threads as call it, and ``refine`` does so for the refined members, from the leaves that the
-trees recorded.
+A block of rows is processed in three steps. ``take`` converts and stores the rows. ``advance`` lets the trees score and
+learn them; several threads may call it at the same time. ``refine`` lets the refined members score and learn them, from
+the leaves that the trees recorded.
 """
 
 from types import SimpleNamespace
@@ -20,20 +20,20 @@ from bayesvote.core.arrays cimport (
 )
 from bayesvote.core.rows cimport RowView, columns_of, view_rows
 from bayesvote.members.trees._counters cimport CANDIDATES, SIDES, Counted, Slots, new_slot
-from bayesvote.members.trees._growth cimport Bench, go_on
+from bayesvote.members.trees._growth cimport Buffers, advance_growth
 from bayesvote.members.trees._kept cimport IN_BLOCK, Block, Kept, find_narrowest, free_kept, keep, place_of, value_at
 from bayesvote.members.trees._member cimport (
-    Lesson, Member, Rules, begin_growth, fetch_counted, fetch_counts, fetch_leaf, fetch_slot, free_member, learn
+    LabelledRow, Member, Rules, begin_growth, fetch_counted, fetch_counts, fetch_leaf, fetch_slot, free_member, learn
 )
 from bayesvote.members.trees._pruning cimport bytes_of_leaves, bytes_of_numbers, bytes_of_pair, bytes_of_slot, prune
 from bayesvote.members.trees._records cimport (
-    ABREAST, Records, fill_tile, find_across, find_leaves, free_records, lay_records, narrow_weight, record,
+    INTERLEAVED, Records, fill_tile, find_across, find_leaves, free_records, reserve_records, single_weight, record,
     write_scores
 )
 from bayesvote.members.trees._refined cimport LeafValues, Refined, free_leaves, refine, reserve_leaves
 from bayesvote.members.trees._runs cimport Run, Runs, count_items, make_room
 from bayesvote.members.trees._tree cimport (
-    Node, Tree, add_count, add_pair, counts_of, descend, is_leaf, plant, put_counts, reserve
+    Node, Tree, add_count, add_pair, counts_of, descend, is_leaf, make_root, put_counts, reserve
 )
 
 cdef extern from "cuts.h" nogil:
@@ -42,14 +42,14 @@ cdef extern from "cuts.h" nogil:
 cnp.import_array()
 
 cdef enum:
-    AHEAD = 4  # rows whose leaves are fetched beforehand
+    AHEAD = 4  # number of rows to prefetch ahead
 
 
 cdef class Forest:
-    """The trees of a bank; see :class:`bayesvote.members.trees.TreeBank`."""
+    """Trees of a bank; see :class:`bayesvote.members.trees.TreeBank`."""
 
     cdef object settings
-    cdef object schedule  # kept alive
+    cdef object schedule  # keeps the array alive that the members point into
     cdef Py_ssize_t n_trees, n_classes, n_outputs, n_features
     cdef Rules rules
     cdef Member *members
@@ -57,14 +57,14 @@ cdef class Forest:
     cdef int32_t *column_of
     cdef Kept kept
     cdef Records records
-    # Of the block that was taken: rows seen and columns after each row, weights and labels.
+    # Current block: number of rows learned and of columns after each row, weights, labels.
     cdef int64_t *seen_after
     cdef Py_ssize_t *columns_after
     cdef double *w
     cdef Py_ssize_t *y
     cdef Py_ssize_t next_tree
-    cdef Py_ssize_t max_bytes  # 0 if there is no bound
-    cdef bint is_due  # whether it is time to look at the memory
+    cdef Py_ssize_t max_bytes  # 0 without a limit
+    cdef bint is_due  # True if the memory must be checked after this block
 
     def __cinit__(self, settings, state):
         self.settings = settings
@@ -135,9 +135,10 @@ cdef class Forest:
     # Learning.
 
     def take(self, rows, y, w, Py_ssize_t first, Py_ssize_t last):
-        """Lay out at most ``IN_BLOCK`` rows and keep those that weigh something; return where the next block begins.
+        """Read at most ``IN_BLOCK`` rows, and store those of positive weight; return where the next block begins.
 
-        With a bound on memory a block ends when so many rows were learned, wherever it began: then ``prune`` is due.
+        With a memory limit, a block ends when the number of learned rows is a multiple of ``IN_BLOCK``, and ``prune``
+        is due then. So pruning does not depend on how the stream is divided into chunks.
         """
         y, w = contiguous(y), contiguous(w)
         cdef RowView view
@@ -166,25 +167,25 @@ cdef class Forest:
                 seen += w_[t] > 0.0
                 self.seen_after[r] = seen
                 self.columns_after[r] = self.kept.n_columns
-                self.w[r] = narrow_weight(w_[t]) if w_[t] > 0.0 else 0.0
+                self.w[r] = single_weight(w_[t]) if w_[t] > 0.0 else 0.0
                 self.y[r] = y_[t]
                 if self.max_bytes and w_[t] > 0.0 and seen % IN_BLOCK == 0:
                     last = t + 1
                     self.is_due = True
                     break
-            failed = lay_records(
+            failed = reserve_records(
                 &self.records, last - first, max(<Py_ssize_t> 1, self.kept.n_columns), self.n_trees, self.n_classes
             )
             if not failed:
                 fill_tile(&view, first, self.column_of, &self.records)
-                memset(self.records.renewed, 0, self.records.n * self.n_trees)
+                memset(self.records.replaced, 0, self.records.n * self.n_trees)
                 for r in range(last - first):
                     if self.w[r] > 0.0 and not failed:
                         failed = keep(
                             &self.kept, self.seen_after[r] - 1, self.records.tile + r * self.records.width,
                             self.columns_after[r], <int32_t> self.y[r], <float> self.w[r],
                         )
-                for r in range(self.records.n if self.records.n < ABREAST else 0):
+                for r in range(self.records.n if self.records.n < INTERLEAVED else 0):
                     find_across(self.members, self.n_trees, &self.records, r)
             self.kept.seen = seen
             find_narrowest(&self.kept)
@@ -194,50 +195,50 @@ cdef class Forest:
         return last
 
     def advance(self, Py_ssize_t first, out):
-        """Let trees that no other thread has taken yet score and learn the block; its scores go to ``out[first:]``."""
+        """Let each tree that no other thread processes score and learn the block; scores go to ``out[first:]``."""
         cdef Py_ssize_t width = dim(out, 1)
         cdef double *out_ = own_doubles(out) + first * width
-        cdef Bench bench
-        cdef double *room = self.make_bench(&bench)
+        cdef Buffers buffers
+        cdef double *room = self.make_buffers(&buffers)
         cdef Py_ssize_t i
         cdef int failed = 0
         with nogil:
             i = take_next(&self.next_tree)
             while i < self.n_trees and not failed:
-                failed = self.advance_tree(i, &bench, room, width, out_)
+                failed = self.advance_tree(i, &buffers, room, width, out_)
                 i = take_next(&self.next_tree)
             free(room)
         if failed:
             raise MemoryError
 
-    cdef double *make_bench(self, Bench *bench) except NULL:
-        """Room for a block's odds, twice, and for sums over classes."""
+    cdef double *make_buffers(self, Buffers *buffers) except NULL:
+        """Allocate memory for two arrays of a block's odds, and for the class sums of the buffers."""
         cdef Py_ssize_t n_odds = IN_BLOCK * self.n_outputs
         cdef double *room = <double *> calloc(2 * n_odds + 4 * self.n_classes, sizeof(double))
         if room == NULL:
             raise MemoryError
-        bench.n_classes = self.n_classes
-        bench.total = room + 2 * n_odds
-        bench.below = bench.total + self.n_classes
-        bench.missing = bench.below + self.n_classes
-        bench.counts = bench.missing + self.n_classes
+        buffers.n_classes = self.n_classes
+        buffers.total = room + 2 * n_odds
+        buffers.below = buffers.total + self.n_classes
+        buffers.missing = buffers.below + self.n_classes
+        buffers.counts = buffers.missing + self.n_classes
         return room
 
     cdef int advance_tree(
-        self, Py_ssize_t i, Bench *bench, double *room, Py_ssize_t width, double *out
+        self, Py_ssize_t i, Buffers *buffers, double *room, Py_ssize_t width, double *out
     ) noexcept nogil:
-        """Let a tree score and learn the block, row by row; -1 without memory."""
+        """Let a tree score and learn the block, row by row; return -1 if out of memory."""
         cdef Member *member = self.members + i
         cdef Tree *tree = &member.tree
         cdef Records *records = &self.records
         cdef double *above = room
         cdef double *below = room + IN_BLOCK * self.n_outputs
         cdef int32_t found[IN_BLOCK]
-        cdef Lesson lesson
+        cdef LabelledRow labelled
         cdef Py_ssize_t r
         cdef int32_t at
-        cdef int renewed
-        if records.n < ABREAST:
+        cdef int replaced
+        if records.n < INTERLEAVED:
             for r in range(records.n):
                 found[r] = records.leaves[r * self.n_trees + i]
         else:
@@ -248,24 +249,24 @@ cdef class Forest:
                 fetch_counts(tree, found[r + AHEAD // 2])
                 fetch_slot(&member.slots, tree.slots[found[r + AHEAD // 2]])
                 fetch_counted(&member.slots, tree.slots[found[r + 1]])
-            lesson.x = records.tile + r * records.width
-            at = descend(tree.nodes, lesson.x, found[r])  # it may have been split since
+            labelled.x = records.tile + r * records.width
+            at = descend(tree.nodes, labelled.x, found[r])  # the leaf may have been split in this block
             record(tree, at, r, i, self.n_trees, self.n_classes, records, above, below)
             if self.w[r] == 0.0:
                 continue
-            lesson.y, lesson.w = self.y[r], self.w[r]
-            lesson.seen, lesson.n_columns = self.seen_after[r], self.columns_after[r]
-            renewed = learn(member, at, &lesson, &self.kept, &self.rules, bench)
-            if renewed < 0:
+            labelled.y, labelled.w = self.y[r], self.w[r]
+            labelled.seen, labelled.n_columns = self.seen_after[r], self.columns_after[r]
+            replaced = learn(member, at, &labelled, &self.kept, &self.rules, buffers)
+            if replaced < 0:
                 return -1
-            if renewed:
-                records.renewed[r * self.n_trees + i] = 1
+            if replaced:
+                records.replaced[r * self.n_trees + i] = 1
                 find_leaves(tree, records, r + 1, found)
         write_scores(above, below, records.n, self.n_outputs, width, out + i * self.n_outputs)
         return 0
 
     def refine(self, Py_ssize_t first, out):
-        """Let the refined members score and learn the block, after the trees."""
+        """Let the refined members score and learn the block; all trees must be done."""
         cdef Py_ssize_t width = dim(out, 1)
         cdef double *out_ = own_doubles(out) + first * width
         cdef int failed
@@ -275,10 +276,10 @@ cdef class Forest:
             raise MemoryError
 
     def prune(self):
-        """Prune the largest tree by a quarter until the forest needs no more memory than it may, when that is due.
+        """If pruning is due, prune the largest tree by a quarter until the forest fits into its memory limit.
 
-        Trees of recent rows are left alone as long as others have splits. When a quarter of the memory is free, splits
-        and slots need be worth only half as much as before.
+        Trees of recent rows are pruned only if no other tree has a split. While a quarter of the memory is free, the
+        minimum worth of splits and slots is halved.
         """
         cdef Py_ssize_t total, before, i
         cdef int failed = 0
@@ -302,13 +303,13 @@ cdef class Forest:
             raise MemoryError
 
     cdef Py_ssize_t bytes_of_member(self, Py_ssize_t i) noexcept nogil:
-        """Bytes that a tree uses, with its candidates and refined numbers."""
+        """Return the bytes that a tree uses, with its candidates and refined numbers."""
         return bytes_of_numbers(&self.members[i].tree, &self.members[i].slots, self.n_classes) + bytes_of_leaves(
             self.refined.trees + i, self.refined.n_numbers
         )
 
     cdef Py_ssize_t used_bytes(self) noexcept nogil:
-        """Bytes that are used, as they follow from the state: without room to spare."""
+        """Return the bytes in use without spare capacity, so that they depend on the state only."""
         cdef Py_ssize_t n_rows = min(self.kept.seen, <int64_t> (self.kept.n_blocks * IN_BLOCK))
         cdef Py_ssize_t total = n_rows * (self.kept.n_columns * sizeof(float) + sizeof(Block) // IN_BLOCK)
         cdef Slots none
@@ -321,7 +322,7 @@ cdef class Forest:
         return total
 
     cdef Py_ssize_t largest(self) noexcept nogil:
-        """The largest tree with a split, of the first rows if there is one; -1 without any."""
+        """Return the largest tree with a split, preferring trees of the first rows; -1 if no tree has a split."""
         cdef Py_ssize_t best = -1
         cdef Py_ssize_t most = 0
         cdef Py_ssize_t i
@@ -336,14 +337,14 @@ cdef class Forest:
         return best
 
     def score(self, rows, Py_ssize_t first, Py_ssize_t last, out):
-        """Score some rows; nothing changes."""
+        """Score rows without learning from them."""
         cdef RowView view
         view_rows(rows, &view)
         cdef Py_ssize_t width = dim(out, 1)
         cdef double *out_ = own_doubles(out)
         cdef Records records
-        cdef Bench bench
-        cdef double *room = self.make_bench(&bench)
+        cdef Buffers buffers
+        cdef double *room = self.make_buffers(&buffers)
         cdef int failed = 0
         memset(&records, 0, sizeof(Records))
         with nogil:
@@ -364,14 +365,14 @@ cdef class Forest:
         cdef Py_ssize_t n_columns = max(<Py_ssize_t> 1, self.kept.n_columns)
         cdef int32_t found[IN_BLOCK]
         cdef Py_ssize_t i, r
-        if lay_records(records, last - first, n_columns, self.n_trees, self.n_classes):
+        if reserve_records(records, last - first, n_columns, self.n_trees, self.n_classes):
             return -1
         fill_tile(view, first, self.column_of, records)
         out += first * width
-        for r in range(records.n if records.n < ABREAST else 0):
+        for r in range(records.n if records.n < INTERLEAVED else 0):
             find_across(self.members, self.n_trees, records, r)
         for i in range(self.n_trees):
-            if records.n < ABREAST:
+            if records.n < INTERLEAVED:
                 for r in range(records.n):
                     found[r] = records.leaves[r * self.n_trees + i]
             else:
@@ -386,10 +387,10 @@ cdef class Forest:
             write_scores(above, below, records.n, self.n_outputs, width, out + i * self.n_outputs)
         return refine(&self.refined, records, NULL, NULL, width, out) if self.refined.n_rates else 0
 
-    # The state as arrays, and back.
+    # Conversion of the state to arrays and back.
 
     def state(self):
-        """What was learned, as arrays by name, without room to spare."""
+        """Return the state as arrays by name, without spare capacity."""
         return {**self.rows_state(), **self.trees_state()}
 
     cdef dict rows_state(self):
@@ -414,7 +415,7 @@ cdef class Forest:
         }
 
     def restore_rows(self, state):
-        """Restore the rows of a state that was checked."""
+        """Restore the stored rows of a validated state."""
         cdef const float *rows = floats(state.rows)
         cdef const int32_t *from_labels = ints(state.labels)
         cdef const float *from_weights = floats(state.weights)
@@ -527,7 +528,7 @@ cdef class Forest:
                     lefts[node] = member.tree.nodes[at].left
                     missing[node] = <uint8_t> member.tree.nodes[at].missing
                 run = member.tree.runs + at
-                if at > 0 and run.n > 0:  # memcpy takes no NULL, not even for nothing
+                if at > 0 and run.n > 0:  # memcpy must not get NULL, even for 0 bytes
                     count_sizes[node] = run.n
                     memcpy(count_labels, member.tree.counts.keys + run.start, run.n * sizeof(int32_t))
                     memcpy(counts, counts_of(&member.tree, at), run.n * sizeof(double))
@@ -562,7 +563,7 @@ cdef class Forest:
         return found
 
     def restore_trees(self, state):
-        """Restore the trees of a state that was checked; growths under way are brought to where they were."""
+        """Restore the trees of a validated state; unfinished growths are repeated up to the same point."""
         cdef Py_ssize_t k = self.n_classes
         cdef const uint64_t *random = words(state.random)
         cdef const int64_t *growth_begun = longs(state.growth_begun)
@@ -583,7 +584,7 @@ cdef class Forest:
         for i in range(self.n_trees):
             member = self.members + i
             member.random = random[i]
-            if reserve(&member.tree, sizes[i], k) or plant(&member.tree, k):
+            if reserve(&member.tree, sizes[i], k) or make_root(&member.tree, k):
                 raise MemoryError
             n_counts = 0
             for at in range(sizes[i]):
@@ -611,7 +612,7 @@ cdef class Forest:
         self, Tree *tree, Py_ssize_t n, const int32_t *columns, const float *thresholds, const int32_t *lefts,
         const uint8_t *missing, const int32_t *count_sizes, const int32_t *count_labels, const double *counts,
     ) except -1:
-        """Rebuild a tree from its splits and counts: children are numbered in the order of their parents' splits."""
+        """Rebuild a tree from its splits and counts. Pairs are added by ascending index, after their parents."""
         cdef Py_ssize_t at, j
         cdef Node *node
         parents = np.full(n, -1, dtype=np.int32)
@@ -636,7 +637,7 @@ cdef class Forest:
         return 0
 
     cdef int restore_slots(self, state) except -1:
-        """Restore the candidates of leaves."""
+        """Restore the candidates of the leaves."""
         cdef const int64_t *sizes = longs(state.sizes)
         cdef const int64_t *slot_nodes = longs(state.slot_nodes)
         cdef const double *least_worths = doubles(state.least_worths)
@@ -721,25 +722,25 @@ cdef class Forest:
         return 0
 
     cdef int restore_growth(self, Member *member) except -1:
-        cdef Bench bench
-        cdef double *room = self.make_bench(&bench)
+        cdef Buffers buffers
+        cdef double *room = self.make_buffers(&buffers)
         cdef int64_t seen = member.growth.begun
         cdef int done = begin_growth(member, &self.kept, &self.rules)
         while seen <= self.kept.seen and done == 0:
-            done = go_on(&member.growth, &self.kept, seen, &bench, self.rules.max_nodes, self.rules.longest)
+            done = advance_growth(&member.growth, &self.kept, seen, &buffers, self.rules.max_nodes, self.rules.longest)
             seen += 1
         free(room)
         if done < 0:
             raise MemoryError
         if done:
-            raise ValueError("growths must be under way, not complete")
+            raise ValueError("growth_begun must be of unfinished trees")
         return 0
 
     def __sizeof__(self):
         return object.__sizeof__(self) + self.bytes()
 
     def bytes(self):
-        """How much memory is in use, roughly: rows, nodes, candidates, refined members."""
+        """Return the approximate memory in use, in bytes: rows, nodes, candidates, refined members."""
         cdef Py_ssize_t per_leaf = self.refined.n_numbers * sizeof(float)
         cdef Py_ssize_t total = 0
         cdef Py_ssize_t i, r
@@ -757,7 +758,7 @@ cdef class Forest:
 
 
 cdef Py_ssize_t with_room(Py_ssize_t used) noexcept nogil:
-    """Bytes with the room to grow that arrays have at most: a quarter."""
+    """Return the bytes with the maximum spare capacity of arrays, which is a quarter."""
     return used + used // 4
 
 

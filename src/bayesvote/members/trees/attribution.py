@@ -1,4 +1,8 @@
-"""What trees and refined members looked at: the change of a node's value along a row's way, by the feature asked."""
+"""Feature attributions of trees and refined members.
+
+Each step from a node to its child changes the value of the current node. The change is attributed to the feature that
+the node tests.
+"""
 
 from typing import NamedTuple
 
@@ -10,11 +14,11 @@ from bayesvote.core.rows import Rows
 from bayesvote.members.attribution import Attribution, added_up
 from bayesvote.members.trees.state import TreeState
 
-# As the kernels have them.
-_SMOOTHING = 0.3  # weight of what the parent says about the classes
+# These three must equal SMOOTHING, LEAST_PRIOR and FIRST_SHARE of the kernels.
+_SMOOTHING = 0.3  # weight of the parent's class probabilities
 _LEAST_PRIOR = 1e-12
-_FIRST_SHARE = 2.0  # of a tree's log-odds, that refined members give a leaf to begin with
-_TABLE = 20_000_000  # rows by trees by columns that are held at a time
+_FIRST_SHARE = 2.0  # a new leaf of a refined member starts at this multiple of the mean log-odds of the trees
+_MAX_TABLE = 20_000_000  # rows x trees x columns of one batch, one byte each: bounds the memory to 20 MB
 
 Nodes = NDArray[np.int64]
 
@@ -23,21 +27,21 @@ class Forest(NamedTuple):
     """All nodes of all trees, with their values."""
 
     roots: Nodes  # (T,)
-    columns: Nodes  # (nodes,): what a node asks about, -1 for a leaf
+    columns: Nodes  # (nodes,): column that a node tests, -1 for a leaf
     lefts: Nodes
-    features: Nodes  # (columns,): the feature that a column is
-    scores: Array  # (nodes, 1 or K): what a leaf scores, and what an inner node would
-    refined: Array  # (nodes, rates, 1 or K): half of what refined members give a leaf; inner nodes have the mean below
+    features: Nodes  # (columns,): feature stored in each column
+    scores: Array  # (nodes, 1 or K): score of each node; an inner node is scored like a leaf
+    refined: Array  # (nodes, rates, 1 or K): half the values of the refined members; inner nodes have the mean below
 
 
 def attributions(state: TreeState, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
-    """Share out the scores of trees and refined members, which stand behind the trees, over the features."""
+    """Attribute the scores of trees and refined members to the features. Refined members come after the trees."""
     forest = _forest(state)
     n_trees = len(forest.roots)
     of_score = coefficients.reshape(*shares.shape, -1)
     parts, looked = np.zeros((rows.n, rows.width)), np.zeros((rows.n, rows.width))
     start = np.empty(rows.n)
-    size = max(1, _TABLE // (n_trees * max(len(forest.features), 1)))
+    size = max(1, _MAX_TABLE // (n_trees * max(len(forest.features), 1)))
     for first in range(0, rows.n, size):
         part = slice(first, min(first + size, rows.n))
         x = rows.todense(part.start, part.stop)[:, forest.features].astype(np.float32)
@@ -50,7 +54,7 @@ def attributions(state: TreeState, rows: Rows, coefficients: Array, shares: Arra
 
 
 def kept_rows(state: TreeState) -> Array:
-    """The last rows of the stream, in single precision."""
+    """Return the last rows of the stream, rounded to single precision."""
     kept = np.zeros((len(state.rows), len(state.column_of)))
     kept[:, _features(state)] = state.rows
     return kept
@@ -59,7 +63,11 @@ def kept_rows(state: TreeState) -> Array:
 def _paths(
     state: TreeState, forest: Forest, x: NDArray[np.float32], of_trees: Array, of_refined: Array
 ) -> tuple[Array, NDArray[np.bool_], Array]:
-    """Go down all trees: what each column added (n, columns), which were asked (n, T, columns), and the start (n,)."""
+    """Descend all trees, for all rows at once.
+
+    Return the contribution of each column (n, columns), True for the columns that were tested (n, T, columns), and the
+    values of the roots (n,).
+    """
     n, n_trees = len(x), len(forest.roots)
     at = np.broadcast_to(forest.roots, (n, n_trees))
     before = _values(forest, at, of_trees, of_refined)
@@ -82,7 +90,7 @@ def _paths(
 
 
 def _values(forest: Forest, at: Nodes, of_trees: Array, of_refined: Array) -> Array:
-    """What nodes add to the sum of the scores: their own scores, and what refined members give them."""
+    """Return the contributions of nodes to the sum of the scores, including those of the refined members."""
     refined = forest.refined[at]
     if at.ndim == 2:
         of_refined = of_refined[:, None]
@@ -110,7 +118,7 @@ def _forest(state: TreeState) -> Forest:
 
 
 def _scores(state: TreeState, levels: list[Nodes], parents: Nodes) -> tuple[Array, Array]:
-    """Scores (nodes, 1 or K) as of a leaf, and what the parents said of the classes before (nodes, K)."""
+    """Return the score of each node as if it were a leaf (nodes, 1 or K), and the class priors (nodes, K)."""
     counts = _counts(state)
     k = counts.shape[1]
     priors = np.full(counts.shape, 1 / k)
@@ -126,7 +134,7 @@ def _scores(state: TreeState, levels: list[Nodes], parents: Nodes) -> tuple[Arra
 
 
 def _counts(state: TreeState) -> Array:
-    """Weights of all classes in all nodes (nodes, K)."""
+    """Return the weights of all classes in all nodes (nodes, K)."""
     counts = np.zeros((len(state.columns), state.root_counts.shape[1]))
     counts[np.repeat(np.arange(len(counts)), state.count_sizes), state.count_labels] = state.counts
     counts[np.cumsum(state.sizes) - state.sizes] = state.root_counts
@@ -136,7 +144,7 @@ def _counts(state: TreeState) -> Array:
 def _refined(
     state: TreeState, levels: list[Nodes], parents: Nodes, lefts: Nodes, scores: Array, priors: Array
 ) -> Array:
-    """Values (nodes, rates, 1 or K) of the refined members."""
+    """Return the values of the refined members (nodes, rates, 1 or K)."""
     given = np.zeros((len(state.columns), *state.refined.shape[1:]))
     if given.shape[1] == 0:
         return given
@@ -146,7 +154,7 @@ def _refined(
     logs = np.log(priors)
     prior = logs[:, 1:] - logs[:, :1] if scores.shape[1] == 1 else logs
     from_parent = (parents >= 0) & known[parents]
-    # A leaf that no row came to since it was made starts as it would with the next row.
+    # A leaf without rows gets the values that it would start with at its first row.
     fresh = (2 * scores - np.where(from_parent[:, None], prior, 0.0)) * _FIRST_SHARE / len(state.sizes)
     started = np.where(from_parent[:, None, None], given[parents], 0.0) + fresh[:, None]
     values = np.where(known[:, None, None], given, started)

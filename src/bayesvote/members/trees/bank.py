@@ -1,4 +1,4 @@
-"""A bank of trees: some from the first rows, some from recent ones, and members refined over the leaves of all."""
+"""Bank of decision trees for streams: trees of the first rows, trees of recent rows, and refined members."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvote.core.checks import Array, Labels, integer, positive
+from bayesvote.core.checks import Array, InputError, Labels, integer, positive
 from bayesvote.core.rows import Rows, started
 from bayesvote.core.state import Arrays, Shape
 from bayesvote.core.threads import parallel_for
@@ -28,62 +28,63 @@ from bayesvote.members.trees.state import (
     without_zeros,
 )
 
-_FIRST_GROWTH = 4  # rows
-_OFTEN_UNTIL = 500  # rows; trees are grown anew whenever there are half as many rows again
-_SELDOM_FROM = 1000  # rows; then whenever they have doubled
-_MOST_ROWS = 2**24  # kept
-_MOST_NODES = 2**30
-_MOST_RATES = 64
-_LEAST_BYTES = 2**16
-_WORTH_SHARING = 16  # rows; below, starting threads costs more than they save
+_FIRST_GROWTH = 4  # rows that the first tree is grown from
+_OFTEN_UNTIL = 500  # rows; up to here, trees are grown again each time the number of rows is 1.5 times as large
+_SELDOM_FROM = 1000  # rows; from here on, each time the number of rows has doubled, because growing costs more
+_MOST_ROWS = 2**24  # kept rows; their numbers fit in an int32
+_MOST_NODES = 2**30  # per tree; their numbers fit in an int32
+_MOST_RATES = 64  # bounds the memory of a leaf
+_LEAST_BYTES = 2**16  # a single block of stored rows needs 6 KB without the values
+_WORTH_SHARING = 16  # with fewer rows, starting threads costs more time than they save
 
 
 @dataclass
 class TreeBank(Bank[TreeState]):
-    """Trees grown online from rows that are kept, and members refined over their leaves.
+    """Decision trees grown online from stored rows, and refined members on top of their leaves.
 
-    A tree is grown breadth first from rows that are kept: a node asks the best, by Gini impurity, of 16 random
-    questions "is feature j at most t?", until its rows are of one class. A leaf with class weights n_k scores half
-    the log-odds of its probabilities, ``(n_k + 0.3 q_k) / (n + 0.3)``, q being those of its parent when it was split;
-    for more than two classes, half the log-probability of each. A missing value goes to the side on which it told most.
+    A tree is grown breadth first from stored rows. A node draws 16 random tests "is feature j at most t?" and splits on
+    the one with the largest decrease in Gini impurity, until its rows are of one class. A leaf with class weights n_k
+    and total n has the class probabilities ``(n_k + 0.3 q_k) / (n + 0.3)``. Here q_k are the probabilities of its
+    parent when the parent was split. The score is half the log-odds, or with more than two classes half the
+    log-probability of each class. Missing values go to the side with the larger gain.
 
-    - ``n_trees`` trees are of the first rows. They are grown again from all rows as these become more, for the last
-      time from ``rows_kept``. From then on their leaves split one by one: a leaf keeps counts for eight random cuts,
-      and splits when one of them tells enough.
-    - ``recent`` trees are of the last rows, and so follow a change: ``(window, count, every)`` means ``count``
-      trees, each from the last ``window`` rows, one of them grown again after ``every`` rows, in turn.
-    - ``refined`` members are logistic regressions (softmax, for more classes) on the leaves that a row falls into
-      in all trees, by AdaGrad with these rates: what the trees say together, corrected row by row. A leaf has one sum
-      of squared gradients for each rate, over all classes.
+    - ``n_trees`` trees learn the first rows. They are grown again from all rows as the stream becomes longer, the last
+      time at ``rows_kept`` rows. After that their leaves split one by one: a leaf counts the classes on both sides of
+      eight random cuts, and splits once the gain of a cut is large enough.
+    - ``recent`` trees learn the last rows, and so follow drift. ``(window, count, every)`` means ``count`` trees, each
+      grown from the last ``window`` rows. Every ``every`` rows, the next of them in turn is grown again.
+    - ``refined`` members are logistic regressions (softmax with more than two classes), one per rate. Their inputs are
+      the leaves that a row reaches in all trees. They are trained by AdaGrad, row by row. A leaf has one sum of squared
+      gradients per rate, shared by all classes.
 
-    No row waits for a tree to be grown. Each row grows a few nodes of the new tree. The tree replaces the old one when
-    it is complete and has counted the rows that arrived in the meantime.
+    Growing a tree never blocks a row: each row grows a few nodes of the new tree. The new tree replaces the old one
+    when it is complete and has counted the rows that arrived in the meantime.
 
-    Features are kept and compared in single precision: values of a feature that differ by less than one part in
-    ten million are the same. A feature counts from the row on in which it is first other than 0. Rows of weight zero
-    are scored and otherwise ignored; weights beyond 1e12, or below its inverse, count as that. No member abstains.
+    Features are stored and compared in single precision: values that differ by less than one part in ten million are
+    equal. A feature is used from the first row in which it is not 0. Rows of weight 0 are scored but not learned.
+    Weights are clipped to the range from 1e-12 to 1e12. No member abstains.
 
     Parameters
     ----------
     n_trees : int
-        Trees of the first rows.
+        Number of trees of the first rows.
     recent : sequence of (window, count, every)
         Groups of trees of recent rows.
     refined : sequence of float
-        Rates of the refined members.
+        Learning rates, one refined member for each.
     rows_kept : int
-        Rows that trees are grown from. They take 5 bytes a row and feature.
+        Number of rows that are stored to grow trees. They need 5 bytes per row and feature.
     max_nodes : int
-        Nodes that a tree may have. A node needs about 40 bytes, 2 for each class, and 12 for each class that occurred
-        there. A leaf that keeps growing needs 100 more, and 70 for each class that occurred since. A leaf that refined
-        members visited needs 4 for each of them and each class, and 4 more for each of them; with two classes 8.
+        Maximum number of nodes of a tree. A node needs about 40 bytes, 2 per class, and 12 per class that occurred
+        there. A leaf with candidate splits needs 100 more, and 70 per class that it counted for them. A leaf that was
+        visited by refined members needs for each of them 4 bytes per class, and 4 more; with two classes 8 in all.
     max_features : int
-        Features that trees may ask about: the first that are seen to be other than 0.
+        Maximum number of features that trees use: the first ones that are seen to be other than 0.
     max_bytes : int or None
-        Memory that rows, trees and refined members may need together, at least 65,536 bytes. Near the bound, trees
-        give up the splits and candidates that are worth least, and keep growing where it matters more. The memory is
-        checked after every 256 rows learned. Rows take at most half of it: trees ask about the first features that
-        fit. None means no bound.
+        Maximum memory of rows, trees and refined members together, at least 65,536 bytes. Near the limit, trees drop
+        the splits and candidates with the smallest gains, and continue to grow where gains are larger. The memory is
+        checked after every 256 learned rows. Stored rows use at most half of it: trees use the first features that
+        fit. None means no limit.
 
     Examples
     --------
@@ -109,7 +110,7 @@ class TreeBank(Bank[TreeState]):
     version = 2
 
     def __post_init__(self) -> None:
-        """Check the configuration."""
+        """Check the parameters."""
         who = type(self).__name__
         integer(who, "n_trees", self.n_trees, least=0)
         integer(who, "rows_kept", self.rows_kept, least=_FIRST_GROWTH)
@@ -117,67 +118,67 @@ class TreeBank(Bank[TreeState]):
         integer(who, "max_features", self.max_features)
         for name, most in (("rows_kept", _MOST_ROWS), ("max_nodes", _MOST_NODES)):
             if getattr(self, name) > most:
-                raise ValueError(f"{who}: {name} must be at most {most}, got {getattr(self, name)}.")
+                raise InputError(who, name, f"must be at most {most}", str(getattr(self, name)))
         if self.max_bytes is not None:
             integer(who, "max_bytes", self.max_bytes, least=_LEAST_BYTES)
         for group in self.recent:
             if not isinstance(group, Sequence) or len(group) != 3:
-                raise ValueError(f"{who}: recent must hold groups (window, count, every), got {group!r}.")
+                do = "Give three integers per group, such as (512, 10, 64)."
+                raise InputError(who, "recent", "must hold groups (window, count, every)", repr(group), do)
             for name, value in zip(("window", "count", "every"), group, strict=True):
                 integer(who, f"{name} of recent trees", value)
             if not _FIRST_GROWTH <= group[0] <= self.rows_kept:
-                raise ValueError(
-                    f"{who}: window of recent trees must be from {_FIRST_GROWTH} to rows_kept = {self.rows_kept}, "
-                    f"got {group[0]}. Keep more rows, or take a shorter window."
-                )
+                must = f"must be from {_FIRST_GROWTH} to rows_kept = {self.rows_kept}"
+                do = "Increase rows_kept, or use a shorter window."
+                raise InputError(who, "window of recent trees", must, str(group[0]), do)
         for rate in self.refined:
             positive(who, "rates of refined members", rate)
         if len(self.refined) > _MOST_RATES:
-            raise ValueError(
-                f"{who}: refined must hold at most {_MOST_RATES} rates, got {len(self.refined)}. Leave some out."
-            )
+            must = f"must hold at most {_MOST_RATES} rates"
+            raise InputError(who, "refined", must, str(len(self.refined)), "Leave some out.")
         if self.total_trees == 0:
-            raise ValueError(f"{who}: there must be a tree, got n_trees=0 and no recent ones.")
+            do = "Increase n_trees, or add a group to recent."
+            raise InputError(who, "the bank", "must have at least one tree", "n_trees=0 and no recent trees", do)
         self._forest: Any = None
 
     @property
     def total_trees(self) -> int:
-        """How many trees there are, of the first rows and of recent ones."""
+        """Number of trees: those of the first rows and those of recent rows."""
         return self.n_trees + sum(group[1] for group in self.recent)
 
     @property
     def n_members(self) -> int:
-        """All trees, and the refined members after them."""
+        """Number of members: all trees, then the refined members."""
         return self.total_trees + len(self.refined)
 
     def member_names(self) -> list[str]:
-        """What each member is."""
+        """Names of the members."""
         recent = [f"Tree of {window} rows" for window, count, _ in self.recent for _ in range(count)]
         return ["Tree"] * self.n_trees + recent + [f"Refined({rate:g})" for rate in self.refined]
 
     @property
     def state(self) -> TreeState | None:
-        """What was learned, without room to spare; None before the start."""
+        """A copy of the state as compact arrays; None before the start."""
         with self.read_lock():
             return None if self._forest is None else TreeState(phases=self._phases, **self._forest.state())
 
     def ready(self, state: TreeState, shape: Shape) -> Callable[[], None]:
-        """Make a forest of a state."""
+        """Build the forest of a state; return the function that installs it."""
         from bayesvote.members.trees._tree_kernels import Forest
 
         forest = Forest(self._settings(shape, state.phases), state)
 
-        def take_over() -> None:
+        def commit() -> None:
             self._forest, self._phases, self._shape = forest, state.phases, shape
 
-        return take_over
+        return commit
 
     def snapshot(self) -> TreeState | None:
-        """The state, which is a copy already."""
+        """Return the state, which is a copy already."""
         return self.state
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> TreeState:
-        """Trees that are one leaf each."""
+        """Return the state of trees that consist of one leaf each."""
         m = self.total_trees
         phases = rng.permutation(m)
         settings = self._settings(Shape(n_features, n_classes), phases)
@@ -201,7 +202,7 @@ class TreeBank(Bank[TreeState]):
         top = 0
         while top < rows.n:
             end = forest.take(rows, y, w, top, min(top + BLOCK, rows.n))
-            # Trees do not know of each other: each thread takes the next one, until there is none.
+            # Trees are independent: each thread takes the next tree, until none is left.
             trees = partial(self._advance_trees, top, out)
             parallel_for(trees, self.total_trees, worth=end - top >= _WORTH_SHARING)
             if self.refined:
@@ -211,47 +212,47 @@ class TreeBank(Bank[TreeState]):
         return self.shaped(out)
 
     def attributions(self, rows: Rows, coefficients: Array, shares: Array) -> Attribution:
-        """Share out scores over the features asked on a row's way down; the start is what the roots say."""
+        """Attribute scores to the features tested on the paths of a row; the start is the sum of the roots' scores."""
         return attributions(started(self.who, self.state), rows, coefficients, shares)
 
     def kept_rows(self) -> Array | None:
-        """The last rows of the stream."""
+        """Return the last rows of the stream."""
         return kept_rows(started(self.who, self.state))
 
     def frozen_state(self) -> TreeState:
-        """Trees without the rows they were grown from, without trees that are being grown, and leaves that stay."""
+        """Return the state without stored rows, unfinished trees and candidate splits: it scores the same."""
         return without_rows(started(self.who, self.state))
 
     def wider(self, n_features: int, rng: np.random.Generator) -> TreeState:  # noqa: ARG002
-        """Go on with room for features that were 0 so far."""
+        """Return the state with more features, which were 0 so far."""
         old = started(self.who, self.state)
         unseen = np.full(n_features - len(old.column_of), -1, dtype=np.int32)
         return old._replace(column_of=np.concatenate([old.column_of, unseen]))
 
     def least_bytes(self, n_features: int, n_classes: int) -> int:
-        """The size of trees that are one leaf each."""
+        """Return the size in bytes of trees that consist of one leaf each."""
         return least_bytes(self.total_trees, Shape(n_features, n_classes))
 
     def template(self, shape: Shape, arrays: Arrays) -> TreeState:
-        """Return a state of the sizes that a file says, which may be of an older version."""
+        """Return a state with the array sizes of a file, also of an older version."""
         given = arrays if "root_counts" in arrays else without_zeros(arrays)
         return empty(self._settings(shape, np.arange(self.total_trees)), sizes_of(given))
 
     def upgraded(self, version: int, arrays: Arrays) -> Arrays:
-        """Version 1 kept numbers for every node and class."""
+        """Convert version 1, which stored numbers for every node and class."""
         return without_zeros(arrays) if version == 1 else super().upgraded(version, arrays)
 
     def age(self, state: TreeState) -> int:
-        """The rows seen."""
+        """Return the number of rows learned."""
         return int(state.seen[0])
 
     def validate(self, state: TreeState) -> None:
-        """Refuse what the kernels would take for an index, and negative counts."""
+        """Reject a state with invalid indices or negative counts: the kernels do not check them."""
         shape = Shape(len(state.column_of), state.root_counts.shape[1])
         check(state, self._settings(shape, np.arange(self.total_trees)))
 
     def memory(self) -> int:
-        """How many bytes the rows kept, the trees and the refined members take."""
+        """Return the memory of the stored rows, the trees and the refined members, in bytes."""
         return int(started(self.who, self._forest).bytes())
 
     def _advance_trees(self, top: int, out: Array, *_: int) -> None:
@@ -284,7 +285,9 @@ class TreeBank(Bank[TreeState]):
 
 
 def _growths(phase: float, last: int) -> Longs:
-    """Numbers of rows after which a tree is grown anew, up to the last; phases spread the trees between them.
+    """Return the numbers of rows, up to ``last``, after which a tree is grown again.
+
+    The phase, from 0 to 1, shifts them, so that not all trees are grown at the same time.
 
     >>> _growths(0.0, 2048)
     array([   4,    6,    9,   14,   21,   31,   46,   69,  103,  154,  231,
