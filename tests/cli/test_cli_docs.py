@@ -1,4 +1,4 @@
-"""The page on the command line: its commands run and print what it says, numbers and times aside."""
+"""The page on the command line: its commands print what it says, but for times and numbers other than errors."""
 
 import re
 import shlex
@@ -42,3 +42,5 @@ def test_the_page_is_true(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             if said == "..." or said.startswith("    "):  # the rest, or a member that may be another one elsewhere
                 break
             assert words(said) == words(line), command
+            if said.strip(' "').startswith(("error", "kappa")):
+                assert said.split()[1] == line.split()[1], command

@@ -1,12 +1,13 @@
 """Members that see only the features that were ever other than 0."""
 
 import copy
+import threading
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, random_array
 
 from bayesvote import (
     BayesianEnsembleClassifier,
@@ -232,3 +233,14 @@ def test_members_that_were_started_by_themselves_are_noticed() -> None:
     both.start(20, rng=0)
     assert one.shape == both.shape == (20, 2)
     both.scores_then_learn(row, [1])
+
+
+def test_members_are_widened_while_a_long_call_is_learned_in_the_background() -> None:
+    rng = np.random.default_rng(0)
+    X, y = random_array((1000, 4096), density=0.005, format="csr", rng=rng), rng.integers(0, 2, 1000)
+    fitted = list[bool]()
+    model = BayesianEnsembleClassifier(random_state=0)
+    thread = threading.Thread(target=lambda: fitted.append(model.fit(X, y) is model), daemon=True)
+    thread.start()
+    thread.join(120)
+    assert fitted == [True]

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from bayesvote.apps.cli.distributed import EngineName, Insecure, Scheduler, Sharding, Workers
+from bayesvote.apps.cli.distributed import Insecure, Scheduler, Sharding, Workers
 from bayesvote.apps.cli.errors import usage
 
 
 def reproduce(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TABLE]...", help="table1 to table6, figure1 to figure6; all by default."),
+        typer.Argument(metavar="[TABLE]...", help="Names such as table1, figure1 or settings; all by default."),
     ] = None,
     folder: Annotated[Path, typer.Option(help="Folder of the results. A second run continues from them.")] = Path(
         "reproduced"
@@ -28,7 +28,9 @@ def reproduce(
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    engine: EngineName = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Run the experiments with dask, or in this process with loop.")
+    ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     insecure: Insecure = False,

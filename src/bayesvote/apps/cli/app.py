@@ -78,10 +78,10 @@ def _add_commands() -> None:
         app.command(name)(point.load())
     if "reproduce" not in found:
 
-        @app.command(hidden=True, context_settings={"ignore_unknown_options": True})
+        @app.command(context_settings={"ignore_unknown_options": True})
         def reproduce(arguments: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:  # noqa: ARG001
-            """Reproduce the tables and figures of the paper."""
-            do = "Run: pip install 'bayesvote[paper]'"
+            """Reproduce the tables and figures of the paper. Requires the package bayesvote-paper."""
+            do = "Run: pip install 'bayesvote[paper]', or in a clone of the repository: pip install ./paper"
             raise ImportError(f"bayesvote reproduce requires the package bayesvote-paper. {do}")
 
 

@@ -81,10 +81,12 @@ class TreeBank(Bank[TreeState]):
     max_features : int
         Maximum number of features that trees use: the first ones that are seen to be other than 0.
     max_bytes : int or None
-        Maximum memory of rows, trees and refined members together, at least 65,536 bytes. Near the limit, trees drop
-        the splits and candidates with the smallest gains, and continue to grow where gains are larger. The memory is
-        checked after every 256 learned rows. Stored rows use at most half of it: trees use the first features that
-        fit. None means no limit.
+        Target for the memory of rows, trees and refined members together, at least 65,536 bytes. Near the target,
+        trees drop the splits and candidates with the smallest gains, and continue to grow where gains are larger. The
+        memory is checked after every 256 learned rows. About half is for stored rows: trees use the first features
+        that fit. From about 8 MB the saved state stays below the target, and the process needs up to one and a half
+        times as much. Trees of one leaf each, and a block of rows, need some memory in any case: with a target of 64
+        KB, the default trees take several times that, and more with many classes. None means no limit.
 
     Examples
     --------
@@ -160,7 +162,11 @@ class TreeBank(Bank[TreeState]):
     def state(self) -> TreeState | None:
         """A copy of the state as compact arrays; None before the start."""
         with self.read_lock():
-            return None if self._forest is None else TreeState(phases=self._phases, **self._forest.state())
+            return self._copied_state()
+
+    def _copied_state(self) -> TreeState | None:
+        """Return ``state`` without the lock, for methods whose caller holds it, possibly in another thread."""
+        return None if self._forest is None else TreeState(phases=self._phases, **self._forest.state())
 
     def ready(self, state: TreeState, shape: Shape) -> Callable[[], None]:
         """Build the forest of a state; return the function that installs it."""
@@ -225,7 +231,7 @@ class TreeBank(Bank[TreeState]):
 
     def wider(self, n_features: int, rng: np.random.Generator) -> TreeState:  # noqa: ARG002
         """Return the state with more features, which were 0 so far."""
-        old = started(self.who, self.state)
+        old = started(self.who, self._copied_state())
         unseen = np.full(n_features - len(old.column_of), -1, dtype=np.int32)
         return old._replace(column_of=np.concatenate([old.column_of, unseen]))
 
