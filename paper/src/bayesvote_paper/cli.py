@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bayesvote.apps.cli.distributed import Insecure, Scheduler, Sharding, Workers
+from bayesvote.apps.cli.distributed import Insecure, Scheduler, Sharding, Workers, check_engine
 from bayesvote.apps.cli.errors import usage
 
 
@@ -29,7 +29,12 @@ def reproduce(
     report: Annotated[Path | None, typer.Option(help="Write an HTML page to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     engine: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run the experiments with dask, or in this process with loop.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=check_engine,
+            help="Run the experiments with dask, or in this process with loop.",
+        ),
     ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,

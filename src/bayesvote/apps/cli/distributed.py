@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _ENGINES = ("dask", "loop")
 
 
-def _engine(value: str | None) -> str | None:
+def check_engine(value: str | None) -> str | None:
+    """Check the name of an engine."""
     if value not in (None, *_ENGINES):
         raise typer.BadParameter(f"it must be one of {', '.join(_ENGINES)}, got {value!r}.")
     return value
@@ -35,7 +36,7 @@ EngineName = Annotated[
     str | None,
     _option(
         metavar="NAME",
-        callback=_engine,
+        callback=check_engine,
         help="Train on many files in parallel with dask, or in one process with loop. FILE must then be a quoted glob; "
         "each file is one shard.",
     ),
