@@ -186,12 +186,12 @@ def check_regularity(posterior: NumericalPosterior, g: ArrayLike) -> Regularity:
     """Check Assumption 1 for a separable loss and a prior on the losses g of some samples, (n, m).
 
     At the minimiser of the cumulative loss (1) the gradient must be zero and the Hessian positive definite (condition
-    1), larger than that of the first half of the samples at their own minimiser (2), and the same close by (3); the
-    posterior must be integrable (5), as far as the support shows. It takes enough samples to outweigh the prior: before
-    that, the Hessian may still shrink. Condition 4 is not checked: it follows from 1 to 3 for a convex loss, but a loss
-    with another minimum as deep, such as g sin(log(weight)), can pass although it violates it. The derivatives are
-    differences of the loss itself, so a kink between the nodes of the posterior shows, unless it is slight: with
-    (weight - 1)**2 + c abs(weight - 1) it does from about c = 1e-4 on.
+    1). The Hessian must be larger than that of the first half of the samples at their own minimiser (2), and the same
+    close by (3). The posterior must be integrable (5), as far as the support shows. The samples must outweigh the
+    prior: before that, the Hessian may still shrink. Condition 4 is not checked. For a convex loss it follows from 1 to 3. A loss
+    with another minimum as deep, such as g sin(log(weight)), can pass although it violates condition 4. The
+    derivatives are differences of the loss itself, so a kink between the nodes of the posterior is found unless it is
+    slight. In (weight - 1)**2 + c abs(weight - 1) it is found from about c = 1e-4.
 
     Examples
     --------

@@ -33,8 +33,8 @@ class OSBoost(Booster):
       paper draws one expert with the probabilities p; here the experts vote with the weights p. The record holds
       :math:`-\log_2 p_i`, the weight of each expert's mistakes.
     - ``"convex"`` (OSBoost.OCP): :math:`F = \sum_i \alpha_i h_i(x)` with :math:`\alpha` in the probability simplex,
-      initially 1/m. On the t-th sample, if :math:`y F < \theta`, a gradient step on the loss
-      :math:`\max(0, \theta - y F)` is projected to the simplex (Zinkevich 2003):
+      initially 1/m. On the t-th sample, if :math:`y F < \theta`, it takes a gradient step on the loss
+      :math:`\max(0, \theta - y F)`. The result is projected to the simplex (Zinkevich 2003).
       :math:`\alpha \leftarrow \Pi(\alpha + v t^{-1/2} y h(x))`. The record holds :math:`\alpha`.
 
     Parameters

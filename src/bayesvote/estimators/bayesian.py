@@ -62,9 +62,9 @@ class BayesianEnsembleClassifier(OnlineClassifier[Ensemble]):
         Factor by which the past fades with each row, for named weighters that have this parameter; 1 forgets nothing.
         The default weighter follows changes without it.
     columns : dict, optional
-        Kinds of the columns of a table, if their types and first values are ambiguous: "number", "category",
-        "boolean", "date", "day_first" or "month_first" for dates such as 01/02/2020, or "drop" to ignore a column. A
-        column that is stated as "category" gets class counts for every value. See docs/tables.md.
+        Kinds of the columns of a table, if their types and first values are ambiguous. A kind is "number",
+        "category", "boolean" or "date". "day_first" and "month_first" are for dates such as 01/02/2020, and "drop"
+        ignores a column. A column that is stated as "category" gets class counts for every value. See docs/tables.md.
     class_weight : None, dict or "balanced"
         Factors of the rows' weights by label; labels that a dict omits have the factor 1. With "balanced", a row of a
         class with n_k of the N rows so far has the factor (N + K) / (K (n_k + 1)), so that all K classes have equal
