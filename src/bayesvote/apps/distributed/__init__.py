@@ -68,7 +68,8 @@ def fit(
         The configuration; the object itself stays unfitted. Its ``n_members`` is the total over all shards, 128 if no
         classifier is passed. Its members are a name or a bank. Enough shards train a copy of a bank each to reach that
         total. The defaults suit a stream, so two of them change. Shards train :func:`shard_members` instead of
-        "adaptive" members. The weighter is "joint_gaussian", because "drifting" depends on the order of the rows. A ``random_state`` of None means 0.
+        "adaptive" members. The weighter is "joint_gaussian", because "drifting" depends on the order of the rows.
+        A ``random_state`` of None means 0.
     target
         Column of the labels, by name or position; the last one by default.
     classes
