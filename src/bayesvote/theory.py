@@ -188,10 +188,13 @@ def check_regularity(posterior: NumericalPosterior, g: ArrayLike) -> Regularity:
     At the minimiser of the cumulative loss (1) the gradient must be zero and the Hessian positive definite (condition
     1). The Hessian must be larger than that of the first half of the samples at their own minimiser (2), and the same
     close by (3). The posterior must be integrable (5), as far as the support shows. The samples must outweigh the
-    prior: before that, the Hessian may still shrink. Condition 4 is not checked. For a convex loss it
-    follows from 1 to 3. A loss with another minimum as deep, such as g sin(log(weight)), can pass although it violates
-    condition 4. The derivatives are differences of the loss itself, so a kink between the nodes of the posterior is found unless it is
-    slight. In (weight - 1)**2 + c abs(weight - 1) it is found from about c = 1e-4.
+    prior: before that, the Hessian may still shrink.
+
+    Condition 4 is not checked. For a convex loss it follows from 1 to 3. A loss with another minimum as deep, such as
+    g sin(log(weight)), can pass although it violates condition 4.
+
+    The derivatives are differences of the loss itself, so a kink between the nodes of the posterior is found unless it
+    is slight. In (weight - 1)**2 + c abs(weight - 1) it is found from about c = 1e-4.
 
     Examples
     --------
