@@ -269,6 +269,8 @@ def test_a_loss_of_the_users_own() -> None:
             r"BayesianEnsembleClassifier: max_features must be in \(0, 1\]",
         ),
         ({"n_members": 0}, "BayesianEnsembleClassifier: n_members must be an integer"),
+        ({"scale": "no"}, "BayesianEnsembleClassifier: scale must be True or False, got 'no'"),
+        ({"shuffle": 1}, "BayesianEnsembleClassifier: shuffle must be True or False, got 1"),
         ({"members": PerceptronBank(3, max_features=0)}, "random_subsets: max_features"),  # not the classifier's own
         ({"members": []}, "members must hold at least one classifier"),
         ({"members": [linear.LogisticRegression()]}, r"members\[0\] must be a classifier that is .*\)\. Fit it first"),

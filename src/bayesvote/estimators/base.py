@@ -275,7 +275,7 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
         fitted = Fitted.restored(learned)
         _class_weight.check(self.who, self.class_weight, fitted.classes)
         fraction(self.who, "forgetting", self._forgetting)
-        self._check_calibrated()
+        self._check_flags()
         Columns(self.columns)
         self.fitted_ = fitted
 
@@ -284,7 +284,7 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
         if len(classes) < 2:
             raise InputError(self.who, "y", "must hold at least two classes", f"one class, {classes.tolist()}")
         _class_weight.check(self.who, self.class_weight, classes)
-        self._check_calibrated()
+        self._check_flags()
         rng = self._random() if rng is None else rng
         with self._own_errors():
             model = self._model(classes, features.width).start(features.width, len(classes), rng)
@@ -372,9 +372,13 @@ class OnlineClassifier(FittedAttributes[M], ClassifierMixin, BaseEstimator, Part
                 error.args = (self.who, *error.args[1:])
             raise
 
-    def _check_calibrated(self) -> None:
+    def _check_flags(self) -> None:
         if self.calibrated not in ("auto", True, False):
             raise InputError(self.who, "calibrated", "must be True or False", repr(self.calibrated))
+        for name in ("scale", "shuffle"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise InputError(self.who, name, "must be True or False", repr(value))
 
     @property
     def calibrates(self) -> bool:
